@@ -1,0 +1,1 @@
+"""The compiled agent loop: no elfmem, no I/O, no pandas."""

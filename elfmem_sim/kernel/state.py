@@ -1,0 +1,166 @@
+"""What the compiled loop works on: one agent's arrays, and the constants that govern them.
+
+Time is counted in steps: step ``s`` is the end of day ``s - 1``, so the agent is born at step 0 and
+its active clock reads ``s * hours_per_day``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elfmem_sim.kernel._compile import compiled
+from elfmem_sim.kernel.rng import Stream, new_stream
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+TOP_K = 5
+"""Blocks that a query returns."""
+
+SNAPSHOT_FIELDS = (
+    "day",
+    "quality",
+    "quality_ratio",
+    "recent_reach",
+    "ego_moat",
+    "es_mean",
+    "es_max",
+    "es_min",
+    "es_concentration",
+    "const_alive",
+    "const_align_to_self",
+    "retention",
+)
+"""Columns of a snapshot, in order; see :func:`elfmem_sim.kernel.vitals.measure`."""
+
+N_FIELDS = len(SNAPSHOT_FIELDS)
+
+
+class Rules(NamedTuple):
+    """Everything constant during a run: the scenario's workload and the arm's mechanism."""
+
+    hours_per_day: float
+    drift_per_day: float
+    learns_per_day: int
+    learn_spread_min: float
+    learn_spread_width: float
+    queries_per_day: int
+    query_spread: float
+    outcome_rate: float
+    uses_per_learn: int
+    vitals_queries: int
+    recent_days: int
+    constitution_in_attention: bool
+    ego: bool
+    ego_alpha: float
+    ego_decay_per_day: float
+    ego_gain: float
+    ego_loss: float
+    self_queries_per_day: int
+    self_distribute: int
+    self_outcome_rate: float
+
+
+class Calendar(NamedTuple):
+    """What each day of the scenario holds; every array has one entry a day.
+
+    Attributes:
+        quiet: True on days without learning and queries, ``bool[days]``.
+        noise: Probability that an outcome is flipped, ``float64[days]``.
+        regime: 0 for drift, 1 for a blend, 2 for a rotation, 3 for a return, ``int64[days]``.
+        weight_old: Weight of the old direction (1), or cosine of the angle (2), ``float64[days]``.
+        weight_new: Weight of the new direction (1), or sine of the angle (2), ``float64[days]``.
+        direction_spread: Spread of a blend's new direction, ``float64[days]``.
+        return_step: Step whose self comes back (3), ``int64[days]``.
+        measured: True on days that end with vitals, ``bool[days]``.
+    """
+
+    quiet: NDArray[np.bool_]
+    noise: Floats
+    regime: Ints
+    weight_old: Floats
+    weight_new: Floats
+    direction_spread: Floats
+    return_step: Ints
+    measured: NDArray[np.bool_]
+
+
+class Agent(NamedTuple):
+    """One simulated agent. Blocks are rows; the constitution is rows ``0 .. size - 1``.
+
+    Attributes:
+        topic: Unit vectors, ``float64[capacity, dimension]``.
+        alpha: Beta posterior, successes, ``float64[capacity]``.
+        beta: Beta posterior, failures, ``float64[capacity]``.
+        reinforcement: Times reinforced, ``float64[capacity]``.
+        edges: Edges in the graph, ``float64[capacity]``.
+        used_step: Step of the last reinforcement, ``int64[capacity]``.
+        used_event: Position of that reinforcement among its day's events, ``int64[capacity]``.
+        birth_step: Step of creation, ``int64[capacity]``.
+        base: The part of the ATTENTION score that time does not change, ``float64[capacity]``.
+        standing: The ATTENTION score without its similarity term, today, ``float64[capacity]``.
+        decay: Decay per active hour of each constitutional block, ``float64[size]``.
+        ego: Ego strength, ``float64[size]``.
+        self_hits: Weight with which SELF queries returned each block, ``float64[size]``.
+        origin: The constitution at birth, ``float64[size, dimension]``.
+        identity: The self's direction at each step, ``float64[days + 1, dimension]``.
+        recency: ``exp(-decay * age)`` of an ordinary block by age in days, ``float64[days + 1]``.
+        blocks: Number of blocks, ``int64[1]``.
+        stream: The run's random stream.
+        probe: The stream of the vitals' queries.
+    """
+
+    topic: Floats
+    alpha: Floats
+    beta: Floats
+    reinforcement: Floats
+    edges: Floats
+    used_step: Ints
+    used_event: Ints
+    birth_step: Ints
+    base: Floats
+    standing: Floats
+    decay: Floats
+    ego: Floats
+    self_hits: Floats
+    origin: Floats
+    identity: Floats
+    recency: Floats
+    blocks: Ints
+    stream: Stream
+    probe: Stream
+
+
+@compiled
+def allocate(capacity: int, size: int, dimension: int, days: int, draws: int) -> Agent:
+    """Return an unborn agent.
+
+    Args:
+        capacity: Room for this many blocks.
+        size: Blocks in the constitution.
+        dimension: Dimension of the topic space.
+        days: Horizon.
+        draws: Most draws that are ever reserved at once on one of its streams.
+    """
+    return Agent(
+        np.zeros((capacity, dimension)),
+        np.zeros(capacity),
+        np.zeros(capacity),
+        np.zeros(capacity),
+        np.zeros(capacity),
+        np.zeros(capacity, np.int64),
+        np.zeros(capacity, np.int64),
+        np.zeros(capacity, np.int64),
+        np.zeros(capacity),
+        np.zeros(capacity),
+        np.zeros(size),
+        np.zeros(size),
+        np.zeros(size),
+        np.zeros((size, dimension)),
+        np.zeros((days + 1, dimension)),
+        np.zeros(days + 1),
+        np.zeros(1, np.int64),
+        new_stream(2 * draws),
+        new_stream(2 * draws),
+    )
