@@ -1,0 +1,226 @@
+"""One run: a scenario, an arm and a seed make a trajectory. Read this first."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elfmem_sim.kernel.loop import advance, birth, day_draws
+from elfmem_sim.kernel.state import SNAPSHOT_FIELDS, Agent, Calendar, Rules, allocate
+from elfmem_sim.review import Amendment, Bridge, ReviewRecord
+from elfmem_sim.scenario import Arm, Ego, Scenario
+
+DRIFT, BLEND, ROTATE, RETURN = range(4)
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """The result of one run.
+
+    Attributes:
+        scenario: Scenario name.
+        arm: Arm name.
+        seed: The run's seed.
+        snapshots: One row per measured day, ``float64[measured, len(SNAPSHOT_FIELDS)]``.
+        n_blocks: Blocks at the end.
+        self_query_concentration: Share of SELF queries' weight on one block (0 without any).
+        identity: The self's direction at each step, ``float64[days + 1, dimension]``.
+        reviews: What each review did.
+        amendments: The amendment log.
+    """
+
+    scenario: str
+    arm: str
+    seed: int
+    snapshots: NDArray[np.float64]
+    n_blocks: int
+    self_query_concentration: float
+    identity: NDArray[np.float64]
+    reviews: tuple[ReviewRecord, ...] = ()
+    amendments: tuple[Amendment, ...] = ()
+
+    def final(self, field: str) -> float:
+        """Return ``field`` (one of ``SNAPSHOT_FIELDS``) on the last measured day."""
+        return float(self.snapshots[-1, SNAPSHOT_FIELDS.index(field)])
+
+
+def simulate(
+    scenario: Scenario, arm: Arm, seed: int, *, daily: bool = False, explain: bool = False
+) -> Trajectory:
+    """Simulate one agent.
+
+    Args:
+        scenario: The world.
+        arm: The agent's build.
+        seed: Non-negative integer; equal seeds share the self's path, blocks and queries.
+        daily: Measure every day instead of the scenario's measuring days. Changes no other number.
+        explain: Have every review say why each block was not proposed. Changes no other number.
+
+    Returns:
+        The trajectory; equal arguments give equal bits.
+
+    Raises:
+        UserError: If the arm reviews and elfmem is not supported or refuses its configuration.
+        InvariantError: If elfmem breaks one of ADR 0004's promises.
+    """
+    agent, rules, calendar = prepare(scenario, arm, seed, daily=daily)
+    days = scenario.horizon_days
+    if arm.review is None:
+        snapshots = advance(agent, rules, calendar, 0, days)
+        return _trajectory(scenario, arm, seed, agent, snapshots)
+    bridge = Bridge(agent, scenario, arm, seed, explain=explain)
+    parts = []
+    day = 0
+    while day < days:
+        stops = [arm.review.cadence_days * (day // arm.review.cadence_days + 1), days]
+        due = bridge.next_reversion()
+        if due is not None:
+            stops.append(due + 1)
+        end = min(stops)
+        parts.append(advance(agent, rules, calendar, day, end))
+        bridge.revert_due(end - 1)
+        if end % arm.review.cadence_days == 0:
+            bridge.review(end - 1)
+        day = end
+    trajectory = _trajectory(scenario, arm, seed, agent, np.concatenate(parts))
+    return replace(trajectory, reviews=tuple(bridge.reviews), amendments=tuple(bridge.amendments))
+
+
+def prepare(
+    scenario: Scenario, arm: Arm, seed: int, *, daily: bool = False
+) -> tuple[Agent, Rules, Calendar]:
+    """Return a newborn agent with the constants and the calendar that govern its days."""
+    dimension = scenario.identity.dimension
+    size = scenario.constitution.size
+    days = scenario.horizon_days
+    rules = _rules(scenario, arm)
+    calendar = _calendar(scenario, daily=daily)
+    learning_days = int(np.count_nonzero(~calendar.quiet))
+    draws = max(
+        int(day_draws(rules, dimension)),
+        (size + 1) * (dimension + 1),
+        rules.vitals_queries * (dimension + 1),
+    )
+    agent = allocate(size + rules.learns_per_day * learning_days, size, dimension, days, draws)
+    birth(
+        agent,
+        rules,
+        seed,
+        scenario.constitution.spread,
+        arm.alpha,
+        arm.beta,
+        float(arm.reinforcement),
+        float(arm.edges),
+        arm.ego_strength,
+        arm.decay,
+    )
+    return agent, rules, calendar
+
+
+def _rules(scenario: Scenario, arm: Arm) -> Rules:
+    work = scenario.workload
+    ego = arm.ego or Ego(queries_per_day=0)
+    return Rules(
+        hours_per_day=work.hours_per_day,
+        drift_per_day=scenario.identity.drift_per_day,
+        learns_per_day=work.learns_per_day,
+        learn_spread_min=work.learn_spread_min,
+        learn_spread_width=work.learn_spread_width,
+        queries_per_day=work.queries_per_day,
+        query_spread=work.query_spread,
+        outcome_rate=work.outcome_rate,
+        uses_per_learn=work.uses_per_learn,
+        vitals_queries=scenario.measurement.queries,
+        recent_days=scenario.measurement.recent_days,
+        constitution_in_attention=arm.constitution_in_attention,
+        ego=arm.ego is not None,
+        ego_alpha=ego.alpha,
+        ego_decay_per_day=ego.decay_per_day,
+        ego_gain=ego.gain,
+        ego_loss=ego.loss,
+        self_queries_per_day=ego.queries_per_day,
+        self_distribute=ego.distribute,
+        self_outcome_rate=ego.outcome_rate,
+    )
+
+
+def _calendar(scenario: Scenario, *, daily: bool) -> Calendar:
+    days = scenario.horizon_days
+    work = scenario.workload
+    day = np.arange(days)
+    quiet = np.isin(day % 7, work.quiet_weekdays)
+    for first, last in work.quiet:
+        quiet[first : last + 1] = True
+    noise = np.full(days, work.outcome_noise)
+    for interval in work.noise:
+        noise[interval.first_day : interval.last_day + 1] = interval.outcome_noise
+    kind = np.full(days, DRIFT, np.int64)
+    old, new, spread = np.zeros(days), np.zeros(days), np.zeros(days)
+    return_step = np.zeros(days, np.int64)
+    for regime in scenario.identity.regimes:
+        at = regime.day
+        if regime.blend is not None:
+            kind[at] = BLEND
+            old[at], new[at] = regime.blend
+            spread[at] = regime.direction_spread
+        elif regime.angle_degrees is not None:
+            kind[at] = ROTATE
+            old[at] = math.cos(math.radians(regime.angle_degrees))
+            new[at] = math.sin(math.radians(regime.angle_degrees))
+        else:
+            kind[at] = RETURN
+            return_step[at] = (regime.return_to_day or 0) + 1
+    measured = (day > 0) if daily else (day > 0) & (day % scenario.measurement.every_days == 0)
+    return Calendar(quiet, noise, kind, old, new, spread, return_step, measured)
+
+
+def _trajectory(
+    scenario: Scenario, arm: Arm, seed: int, agent: Agent, snapshots: NDArray[np.float64]
+) -> Trajectory:
+    hits = float(agent.self_hits.sum())
+    return Trajectory(
+        scenario=scenario.name,
+        arm=arm.name,
+        seed=seed,
+        snapshots=snapshots,
+        n_blocks=int(agent.blocks[0]),
+        self_query_concentration=float(agent.self_hits.max()) / hits if hits else 0.0,
+        identity=agent.identity,
+    )
+
+
+def as_record(trajectory: Trajectory, *, with_reviews: bool) -> dict[str, Any]:
+    """Return a trajectory as plain data, with the field names of the published values.
+
+    Args:
+        trajectory: The run.
+        with_reviews: Whether the arm reviews; adds ``reviews`` and ``amendments``.
+    """
+    record: dict[str, Any] = {
+        "scenario": trajectory.scenario,
+        "arm": trajectory.arm,
+        "seed": trajectory.seed,
+        "snapshots": [
+            {
+                name: int(value) if name in ("day", "const_alive") else value
+                for name, value in zip(SNAPSHOT_FIELDS, row, strict=True)
+            }
+            for row in trajectory.snapshots.tolist()
+        ],
+        "n_blocks": trajectory.n_blocks,
+        "self_query_concentration": trajectory.self_query_concentration,
+    }
+    if with_reviews:
+        record["reviews"] = [_plain(review) for review in trajectory.reviews]
+        record["amendments"] = [_plain(amendment) for amendment in trajectory.amendments]
+    return record
+
+
+def _plain(item: ReviewRecord | Amendment) -> dict[str, Any]:
+    return {
+        name: getattr(item, name)
+        for name in item.__slots__
+        if getattr(item, name) is not None or name == "reverted_day"
+    }
