@@ -19,6 +19,10 @@ class UserError(Exception):
         place = f"{where}: " if where else ""
         super().__init__(f"{place}got {value!r}; expected {expected}. {remedy}")
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Survive the way back from a worker process."""
+        return (UserError, (self.value, self.expected, self.remedy, self.where))
+
 
 class InvariantError(Exception):
     """elfmem broke one of ADR 0004's promises during a run.

@@ -479,13 +479,13 @@ class Bridge:
 
     def _read_back(self, block: int, expected: str, day: int) -> None:
         """Take the block's text from elfmem's table into the simulated agent."""
-        (text,) = self.database.execute(
+        row = self.database.execute(
             "SELECT content FROM blocks WHERE id = ?", (_block_id(block),)
         ).fetchone()
-        if text != expected:
+        if row != (expected,):
             self._violated("accept and revert store the text given", day, f"block {block}")
-        self._texts[block] = text
-        self._agent.topic[block] = decode_topic(text)
+        self._texts[block] = expected
+        self._agent.topic[block] = decode_topic(expected)
 
     def _alignment(self, topic: Vector, day: int) -> float:
         return float((topic @ self._agent.identity[day + 1] + 1.0) / 2.0)

@@ -1,10 +1,16 @@
 """Scenarios and arms: what happens to an agent, and how the agent is built.
 
 A scenario is a TOML file; every field of the classes below is a key, and no other key is accepted.
+What an error says is expected, and what ``describe_keys`` lists, comes from these classes' own JSON
+schema, so that a field is described in one place only.
 """
 
+import json
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
@@ -17,9 +23,26 @@ M = TypeVar("M", bound=BaseModel)
 
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Day = Annotated[int, Field(ge=0)]
+Location = tuple[int | str, ...]
 
 MAX_DAYS = 3653
 """Ten years."""
+
+
+class _ConflictError(ValueError):
+    """Values that are each right but do not go together; ``key`` is the one to blame."""
+
+    def __init__(self, key: Location, value: object, expected: str, remedy: str) -> None:
+        self.key, self.value, self.expected, self.remedy = key, value, expected, remedy
+        place = f"{_dotted(key)}: " if key else ""
+        super().__init__(f"{place}got {value!r}; expected {expected}. {remedy}")
+
+
+class _Nothing:
+    """Stands for the value of a key that is not there."""
+
+    def __repr__(self) -> str:
+        return "nothing"
 
 
 class _Model(BaseModel):
@@ -44,11 +67,26 @@ class Regime(_Model):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        kinds = (self.blend, self.angle_degrees, self.return_to_day)
-        if sum(kind is not None for kind in kinds) != 1:
-            raise ValueError("give exactly one of blend, angle_degrees and return_to_day")
+        kinds = ("blend", "angle_degrees", "return_to_day")
+        given = [kind for kind in kinds if getattr(self, kind) is not None]
+        if len(given) != 1:
+            raise _ConflictError(
+                (),
+                given or _Nothing(),
+                "exactly one of blend, angle_degrees and return_to_day",
+                "Give one kind of jump.",
+            )
         if self.return_to_day is not None and self.return_to_day >= self.day:
-            raise ValueError(f"return_to_day must come before day {self.day}")
+            raise _ConflictError(
+                ("return_to_day",),
+                self.return_to_day,
+                f"a day before the jump's own, {self.day}",
+                "Return to an earlier day or jump later.",
+            )
+        if self.blend == (0.0, 0.0):
+            raise _ConflictError(
+                ("blend",), [0.0, 0.0], "a weight other than 0", "Change one of the weights."
+            )
         return self
 
 
@@ -76,9 +114,11 @@ class Noise(_Model):
     """An interval in which outcomes are flipped with a probability of its own."""
 
     first_day: Day
+    """First day of the interval, 0-based."""
     last_day: Day
-    """Inclusive."""
+    """Last day of the interval, itself included."""
     outcome_noise: Probability
+    """Probability that an outcome in the interval is flipped."""
 
 
 class Workload(_Model):
@@ -99,7 +139,7 @@ class Workload(_Model):
     outcome_rate: Probability = 0.40
     """Probability that a query is followed by an outcome on its first block."""
     outcome_noise: Probability = 0.0
-    """Probability that an outcome is flipped."""
+    """Probability that an outcome is flipped: a success counts as a failure and vice versa."""
     noise: tuple[Noise, ...] = ()
     """Intervals with another probability; a later one overrides an earlier one."""
     uses_per_learn: Annotated[int, Field(ge=0, le=1000)] = 0
@@ -107,7 +147,7 @@ class Workload(_Model):
     quiet: tuple[tuple[Day, Day], ...] = ()
     """Inclusive intervals of days without learning and queries."""
     quiet_weekdays: tuple[Annotated[int, Field(ge=0, le=6)], ...] = ()
-    """Days of the week without learning and queries; day 0 is weekday 0."""
+    """Weekdays without learning and queries, from day 0's own, 0, to 6; 5 and 6 are a weekend."""
 
 
 class Measurement(_Model):
@@ -128,35 +168,59 @@ class Scenario(_Model):
     """Set by the file's place: ``adr-0003/slow_drift``."""
     description: Annotated[str, Field(min_length=1)]
     """One sentence for ``scenarios list``."""
-    horizon_days: Annotated[int, Field(ge=1, le=MAX_DAYS)] = 365
-    """Days to simulate, up to ten years."""
+    horizon_days: Annotated[int, Field(ge=2, le=MAX_DAYS)] = 365
+    """Days to simulate, up to ten years; the last day is one less, as the first is day 0."""
     identity: Identity
+    """Where the self points, and how it moves."""
     constitution: Constitution = Constitution()
+    """The blocks that say who the agent is."""
     workload: Workload = Workload()
+    """What the agent does on a day."""
     measurement: Measurement = Measurement()
+    """When and how vitals are taken."""
 
     @model_validator(mode="after")
     def _inside_horizon(self) -> Self:
         last = self.horizon_days - 1
-        if self.measurement.every_days > last:
-            raise ValueError(
-                f"measurement.every_days {self.measurement.every_days} leaves no day to measure "
-                f"before day {last}"
+        every = self.measurement.every_days
+        if every > last:
+            raise _ConflictError(
+                ("measurement", "every_days"),
+                every,
+                f"at most {last}, the last day, so that one day is measured",
+                "Measure more often or lengthen horizon_days.",
             )
-        days = [regime.day for regime in self.identity.regimes]
-        for day in days:
-            if day > last:
-                raise ValueError(f"identity.regimes day {day} is past the last day, {last}")
-        if len(set(days)) != len(days):
-            raise ValueError("identity.regimes has two jumps on one day")
-        intervals = [("quiet", interval) for interval in self.workload.quiet]
-        intervals += [("noise", (n.first_day, n.last_day)) for n in self.workload.noise]
-        for key, (start, end) in intervals:
+        seen: set[int] = set()
+        for i, regime in enumerate(self.identity.regimes):
+            key: Location = ("identity", "regimes", i, "day")
+            if regime.day > last:
+                raise _ConflictError(
+                    key,
+                    regime.day,
+                    f"a day up to {last}, the last one",
+                    "Move the jump or lengthen horizon_days.",
+                )
+            if regime.day in seen:
+                raise _ConflictError(
+                    key, regime.day, "a day without another jump", "Move one of the two jumps."
+                )
+            seen.add(regime.day)
+        intervals = [("quiet", i, *days) for i, days in enumerate(self.workload.quiet)]
+        intervals += [
+            ("noise", i, n.first_day, n.last_day) for i, n in enumerate(self.workload.noise)
+        ]
+        for name, i, start, end in intervals:
+            key = ("workload", name, i)
             if start > end:
-                raise ValueError(f"workload.{key} interval {start}..{end} ends before it starts")
+                raise _ConflictError(
+                    key, [start, end], "a last day not before the first", "Swap the two days."
+                )
             if end > last:
-                raise ValueError(
-                    f"workload.{key} interval {start}..{end} reaches past the last day, {last}"
+                raise _ConflictError(
+                    key,
+                    [start, end],
+                    f"a last day up to {last}",
+                    "Shorten the interval or lengthen horizon_days.",
                 )
         return self
 
@@ -207,7 +271,9 @@ class Arm(_Model):
     """How an agent is built: its constitution's seed, and the mechanism under test."""
 
     name: str
+    """What ``--arm`` calls it."""
     description: str
+    """One sentence on what is special about the arm."""
     constitution_in_attention: bool = True
     """Whether ATTENTION may return constitutional blocks (False is Architecture M)."""
     alpha: Annotated[float, Field(gt=0.0)] = 2.0
@@ -223,7 +289,9 @@ class Arm(_Model):
     ego_strength: Annotated[float, Field(ge=0.0)] = 0.0
     """Ego strength each constitutional block starts with."""
     ego: Ego | None = None
+    """Ego strength, if the arm has it."""
     review: Review | None = None
+    """Constitutional review, if the arm holds it."""
 
 
 def scenario_folder() -> Path:
@@ -249,20 +317,37 @@ def load_scenario(name: str | Path) -> Scenario:
     Raises:
         UserError: If there is no such scenario or the file does not hold a valid one.
     """
-    path = scenario_folder() / f"{name}.toml"
-    if not path.is_file():
-        path = Path(name)
-        if path.suffix != ".toml" or not path.is_file():
-            raise UserError(
-                str(name),
-                "a shipped scenario or the path of a .toml file",
-                "See `elfmem-sim scenarios list`.",
-                "scenario",
-            )
-        shown = path.stem
-    else:
-        shown = str(name)
-    return parse_scenario(path.read_text(encoding="utf-8"), name=shown, where=str(path))
+    wanted = name.as_posix() if isinstance(name, Path) else name
+    root = scenario_folder()
+    shipped = scenario_names()
+    path = root / f"{wanted}.toml" if wanted in shipped else Path(name)
+    if path.suffix != ".toml" or not path.is_file():
+        close = get_close_matches(wanted, shipped, n=1, cutoff=0.5)
+        hint = f"Did you mean {close[0]!r}? " if close else ""
+        but = ", not a folder" if path.is_dir() else ""
+        raise UserError(
+            wanted,
+            f"a shipped scenario or the path of a .toml file{but}",
+            f"{hint}See `elfmem-sim scenarios list`.",
+            "scenario",
+        )
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UserError(
+            error.object[error.start : error.end],
+            "text in UTF-8",
+            f"Save the file as UTF-8; byte {error.start} is not.",
+            str(path),
+        ) from None
+    except OSError as error:
+        raise UserError(
+            wanted, "a file that can be read", f"The system says: {error.strerror}.", str(path)
+        ) from None
+    # The name is part of the random streams: by name or by path, a scenario must be the same.
+    inside = path.resolve().is_relative_to(root.resolve())
+    shown = path.resolve().relative_to(root.resolve()) if inside else Path(path.name)
+    return parse_scenario(text, name=shown.with_suffix("").as_posix(), where=str(path))
 
 
 def parse_scenario(text: str, *, name: str, where: str) -> Scenario:
@@ -273,115 +358,241 @@ def parse_scenario(text: str, *, name: str, where: str) -> Scenario:
     """
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(str(error), "valid TOML", "Mend the file's syntax.", where) from None
+    except ValueError as error:
+        found = re.search(r"at line (\d+)", str(error))
+        line = int(found[1]) if found else text.count("\n") + 1
+        raise UserError(
+            text.split("\n")[line - 1].strip(),
+            f"valid TOML ({error})",
+            "Correct the line.",
+            f"{where}: line {line}",
+        ) from None
+    return _named(data, name, where)
+
+
+def _named(data: Mapping[str, Any], name: str, where: str) -> Scenario:
+    if "name" in data:
+        raise UserError(
+            data["name"],
+            "no such key, as a scenario is called after its file",
+            "Remove it.",
+            f"{where}: name",
+        )
     return validated(Scenario, {**data, "name": name}, where)
 
 
 def validated(model: type[M], data: Mapping[str, Any], where: str) -> M:
     """Validate ``data`` and turn the first complaint into a :class:`UserError`."""
     try:
-        return model.model_validate(_tuples(data))
+        return model.model_validate(_rebuilt(data, tuple))
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        place = f"{where}: {key}" if key else where
-        if first["type"] == "extra_forbidden":
-            known = ", ".join(_known_keys(model, first["loc"][:-1]))
-            raise UserError(
-                str(first["loc"][-1]),
-                f"one of {known}",
-                "Remove the key or correct its spelling.",
-                place,
-            ) from None
-        if first["type"] == "missing":
-            raise UserError(
-                "nothing", f"a value for {key}", f"Add {key} to the file.", place
-            ) from None
-        if first["type"] == "value_error":
-            reason = str(first["ctx"]["error"])
-            raise UserError(
-                key or model.__name__.lower(),
-                f"a consistent {model.__name__.lower()}: {reason}",
-                "Change one of the values named.",
-                where,
-            ) from None
-        message = first["msg"].removeprefix("Input should be ")
-        raise UserError(
-            first["input"],
-            message,
-            f"See `elfmem-sim scenarios show {model.__name__}`."
-            if model is not Scenario
-            else "Change the value; `elfmem-sim scenarios show "
-            "adr-0003/stable --full` prints every key with its meaning.",
-            place,
-        ) from None
+        raise _complaint(model, error, where) from None
 
 
-def _tuples(value: Any) -> Any:
-    """TOML has lists where the frozen models hold tuples."""
+def _complaint(model: type[BaseModel], error: ValidationError, where: str) -> UserError:
+    errors = error.errors(include_url=False)
+    # A misspelt key is also a missing one: name the misspelling.
+    first = next((entry for entry in errors if entry["type"] == "extra_forbidden"), errors[0])
+    kind, loc, value = first["type"], first["loc"], _rebuilt(first["input"], list)
+    conflict = first.get("ctx", {}).get("error")
+    if isinstance(conflict, _ConflictError):
+        place = f"{where}: {_dotted((*loc, *conflict.key))}"
+        return UserError(conflict.value, conflict.expected, conflict.remedy, place)
+    if kind == "missing" and isinstance(loc[-1], int):
+        # Half a pair; pydantic misses the other half, but the user sees a wrong value.
+        kind, loc = "too_short", loc[:-1]
+    place = f"{where}: {_dotted(loc)}"
+    if kind == "extra_forbidden":
+        return UserError(value, *_unknown(model, loc), place)
+    expected = _in_words(_node(model, loc))
+    if kind == "missing":
+        section = _dotted(loc[:-1]) or "the top of the file"
+        return UserError(_Nothing(), expected, f"Add {loc[-1]} to {section}.", place)
+    if kind == "finite_number":
+        expected = expected.replace("a number", "a finite number")
+    return UserError(
+        value,
+        expected,
+        "Change the value; `elfmem-sim scenarios show adr-0003/stable --keys` lists every key "
+        "with its meaning.",
+        place,
+    )
+
+
+def _unknown(model: type[BaseModel], loc: Location) -> tuple[str, str]:
+    """Return what was expected instead of the unknown key at ``loc``, and what to do."""
+    word = str(loc[-1])
+    here = [key for key in _node(model, loc[:-1])["properties"] if key != "name"]
+    close = get_close_matches(word, here, n=1, cutoff=0.5)
+    if not close:
+        elsewhere = {key.split(".")[-1]: key for key, _, _ in _describe(model)}
+        close = [elsewhere[key] for key in get_close_matches(word, elsewhere, n=1, cutoff=0.8)]
+    hint = f"Did you mean {close[0]!r}? " if close else ""
+    return f"one of the keys {', '.join(here)}", f"{hint}Correct the key or remove it."
+
+
+def _dotted(loc: Location) -> str:
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
+    return "".join(parts).removeprefix(".")
+
+
+def _rebuilt(value: Any, sequence: type[list[Any]] | type[tuple[Any, ...]]) -> Any:
+    """Copy ``value`` with each list or tuple in it as a ``sequence``.
+
+    TOML has lists where the frozen models hold tuples; errors show lists, as the user wrote them.
+    """
     if isinstance(value, Mapping):
-        return {key: _tuples(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return tuple(_tuples(entry) for entry in value)
+        return {key: _rebuilt(entry, sequence) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return sequence(_rebuilt(entry, sequence) for entry in value)
     return value
-
-
-def _known_keys(model: type[BaseModel], path: tuple[int | str, ...]) -> list[str]:
-    for part in path:
-        if isinstance(part, int):
-            continue
-        annotation: Any = model.model_fields[part].annotation
-        model = next(_models_in(annotation))
-    return sorted(name for name in model.model_fields if name != "name")
-
-
-def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for argument in getattr(annotation, "__args__", ()):
-        yield from _models_in(argument)
 
 
 def override(scenario: Scenario, arm: Arm, settings: Mapping[str, str]) -> tuple[Scenario, Arm]:
     """Apply ``--set key=value`` settings.
 
     Keys are dotted paths into the scenario (``workload.uses_per_learn``) or, below ``review.`` and
-    ``ego.``, into the arm. Settings of a section that the arm does not have are an error.
+    ``ego.``, into the arm. Settings of a section that the arm does not have are an error. Values
+    are TOML; a list is replaced as a whole. Scenario and arm keep their names.
 
     Raises:
         UserError: For an unknown key or a value that the field refuses.
     """
-    world: dict[str, Any] = scenario.model_dump()
+    world: dict[str, Any] = scenario.model_dump(exclude={"name"})
     build: dict[str, Any] = arm.model_dump()
     for key, text in settings.items():
         head = key.split(".")[0]
         target = build if head in ("review", "ego") else world
-        if head in ("review", "ego") and build.get(head) is None:
+        if head in ("review", "ego") and build[head] is None:
             raise UserError(
-                key, f"an arm with a {head} section", f"Arm {arm.name} has none.", "--set"
+                text,
+                f"an arm with {head}, and {arm.name} has none",
+                "Choose another arm or drop the setting.",
+                f"--set: {key}",
             )
         _assign(target, key, _parse_value(text))
-    return (
-        validated(Scenario, world, "--set"),
-        validated(Arm, build, "--set"),
-    )
+    return _named(world, scenario.name, "--set"), validated(Arm, build, "--set")
 
 
 def _assign(target: dict[str, Any], key: str, value: object) -> None:
     *path, last = key.split(".")
-    for part in path:
-        inner = target.get(part)
-        if not isinstance(inner, dict):
+    for depth, part in enumerate(path, start=1):
+        # A section that does not exist is created, for the validation to name and correct it.
+        target = target.setdefault(part, {})
+        if not isinstance(target, dict):
+            whole = ".".join(path[:depth])
             raise UserError(
-                key, "the dotted name of a setting", "See `elfmem-sim scenarios show`.", "--set"
+                value,
+                f"a key inside a section, and {whole} is a value",
+                f"Set {whole} as a whole: `--set '{whole}=...'`.",
+                f"--set: {key}",
             )
-        target = inner
     target[last] = value
 
 
 def _parse_value(text: str) -> object:
+    """Read a TOML value; a bare word is text, and ``.5`` is a number as in every shell."""
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
+        parsed = tomllib.loads(f"value = {text}")
+    except ValueError:
+        try:
+            return float(text)
+        except ValueError:
+            return text
+    return parsed["value"] if len(parsed) == 1 else text
+
+
+def describe_keys() -> list[tuple[str, str, str]]:
+    """Return dotted key, type and default in words, and meaning of every key of a scenario."""
+    return list(_describe(Scenario))
+
+
+def describe_review_keys() -> list[tuple[str, str, str]]:
+    """Return the same for the keys below ``review.``, which ``--set`` accepts on such an arm."""
+    return [entry for entry in _describe(Arm) if entry[0].startswith("review.")]
+
+
+def _describe(model: type[BaseModel]) -> Iterator[tuple[str, str, str]]:
+    root = _schema(model)
+
+    def walk(section: dict[str, Any], prefix: str) -> Iterator[tuple[str, str, str]]:
+        for name, reference in section["properties"].items():
+            if name == "name":
+                continue
+            field = _follow(reference, root)
+            key = prefix + name
+            yield (
+                key,
+                f"{_in_words(field)}; {_default(section, name, field)}",
+                " ".join(field.get("description", "").replace("``", "`").split()),
+            )
+            inner, mark = (field["items"], "[]") if "items" in field else (field, "")
+            inner = _follow(inner, root)
+            if "properties" in inner:
+                yield from walk(inner, f"{key}{mark}.")
+
+    return walk(root, "")
+
+
+def _default(section: dict[str, Any], name: str, field: dict[str, Any]) -> str:
+    if name in section.get("required", ()):
+        return "required"
+    default = field.get("default", {})
+    if default is None or "properties" in field:
+        return "optional"
+    return f"default {json.dumps(default)}"
+
+
+@cache
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema()
+
+
+def _follow(node: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
+    """Put what ``node`` refers to in its place; what the field says itself comes first."""
+    choices = node.get("anyOf") or node.get("allOf")
+    if choices:
+        return {**_follow(choices[0], root), **node}
+    if "$ref" in node:
+        return {**root["$defs"][node["$ref"].rsplit("/", 1)[-1]], **node}
+    return node
+
+
+def _node(model: type[BaseModel], loc: Location) -> dict[str, Any]:
+    """Return the JSON schema of the field at ``loc``."""
+    root = node = _schema(model)
+    for part in loc:
+        if isinstance(part, int):
+            node = node["prefixItems"][part] if "prefixItems" in node else node["items"]
+        else:
+            node = node.get("properties", {}).get(part) or node["additionalProperties"]
+        node = _follow(node, root)
+    return node
+
+
+def _in_words(node: dict[str, Any]) -> str:
+    """Say what a field accepts."""
+    if node["type"] == "object":
+        return "a section" if "properties" in node else "a section of numbers"
+    if node["type"] == "array":
+        if "prefixItems" in node:
+            return f"a pair [a, b], each {_in_words(node['prefixItems'][0])}"
+        if "$ref" in node["items"]:
+            return "a list of sections, each under a heading in [[double brackets]]"
+        return f"a list, each entry {_in_words(node['items'])}"
+    nouns = {
+        "number": "a number",
+        "integer": "a whole number",
+        "boolean": "true or false",
+        "string": "text that is not empty",
+    }
+    return nouns[node["type"]] + _range(node)
+
+
+def _range(node: dict[str, Any]) -> str:
+    low, above, high = (node.get(key) for key in ("minimum", "exclusiveMinimum", "maximum"))
+    if above is not None:
+        return f" above {above:g}" + ("" if high is None else f" and at most {high:g}")
+    if low is not None:
+        return f" of at least {low:g}" if high is None else f" from {low:g} to {high:g}"
+    return ""

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elfmem_sim.fields import SNAPSHOT_FIELDS
 from elfmem_sim.kernel.loop import advance, birth, day_draws
-from elfmem_sim.kernel.state import SNAPSHOT_FIELDS, Agent, Calendar, Rules, allocate
+from elfmem_sim.kernel.state import Agent, Calendar, Rules, allocate
 from elfmem_sim.review import Amendment, Bridge, ReviewRecord
 from elfmem_sim.scenario import Arm, Ego, Scenario
 

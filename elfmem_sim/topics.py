@@ -34,4 +34,7 @@ def decode_topic(text: str) -> Vector:
     """
     if not text.startswith(PREFIX):
         raise ValueError(f"not a topic text: {text[:40]!r}")
-    return np.frombuffer(bytes.fromhex(text[len(PREFIX) :]), dtype=">f8").astype(np.float64)
+    topic = np.frombuffer(bytes.fromhex(text[len(PREFIX) :]), dtype=">f8").astype(np.float64)
+    if topic.size == 0 or not np.isfinite(topic).all():
+        raise ValueError(f"not a topic text: {text[:40]!r}")
+    return topic

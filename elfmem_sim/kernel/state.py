@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elfmem_sim.fields import SNAPSHOT_FIELDS
 from elfmem_sim.kernel._compile import compiled
 from elfmem_sim.kernel.rng import Stream, new_stream
 
@@ -17,22 +18,6 @@ Ints = NDArray[np.int64]
 
 TOP_K = 5
 """Blocks that a query returns."""
-
-SNAPSHOT_FIELDS = (
-    "day",
-    "quality",
-    "quality_ratio",
-    "recent_reach",
-    "ego_moat",
-    "es_mean",
-    "es_max",
-    "es_min",
-    "es_concentration",
-    "const_alive",
-    "const_align_to_self",
-    "retention",
-)
-"""Columns of a snapshot, in order; see :func:`elfmem_sim.kernel.vitals.measure`."""
 
 N_FIELDS = len(SNAPSHOT_FIELDS)
 

@@ -1,0 +1,335 @@
+"""The command line: parse, call, print, exit code. Everything heavy is imported when needed."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from elfmem_sim.errors import InvariantError, UserError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Reproduce and audit the evidence behind elfmem's decision records.",
+)
+scenarios_app = typer.Typer(no_args_is_help=True, help="List, show and check scenarios.")
+app.add_typer(scenarios_app, name="scenarios")
+
+EXIT_CONTRADICTED, EXIT_USAGE, EXIT_INCONCLUSIVE, EXIT_INTERRUPTED = 1, 2, 3, 130
+
+Seeds = Annotated[int | None, typer.Option("--seeds", help="Seeds per cell, from 0 upwards.")]
+Precision = Annotated[
+    str | None,
+    typer.Option("--precision", help="Add seeds until half-widths are below this, e.g. 0.5pp."),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", help="Results folder.  [default: runs/NAME-DIGEST]", show_default=False),
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Empty the results folder first if it holds others.")
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", help="Processes.  [default: one per core]", show_default=False),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no tables.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="KEY=VALUE: change a scenario's key (workload.uses_per_learn=5) or a review's "
+        "(review.cadence_days=90, review.config.drift_threshold=0.3). May be repeated.",
+    ),
+]
+
+
+def main() -> None:
+    """Run the command line; the entry point of ``elfmem-sim``."""
+    try:
+        app()
+    except UserError as error:
+        _fail(str(error), EXIT_USAGE)
+    except InvariantError as error:
+        _fail(str(error), EXIT_CONTRADICTED)
+    except KeyboardInterrupt:
+        _fail("Interrupted. Run the same command again to go on.", EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_CONTRADICTED)
+
+
+def _fail(message: str, code: int) -> None:
+    print(f"elfmem-sim: {message}", file=sys.stderr)
+    sys.exit(code)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        from elfmem_sim import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+@app.command("verify")
+def verify_command(
+    record: Annotated[str, typer.Argument(help="Decision record: adr-0003, adr-0004.")],
+    seeds: Seeds = None,
+    precision: Precision = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit 1 if a claim is contradicted, 3 if inconclusive.")
+    ] = False,
+    out: Out = None,
+    overwrite: Overwrite = False,
+    workers: Workers = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Run a decision record's protocol and judge its claims."""
+    from elfmem_sim import report
+    from elfmem_sim.verdict import CONTRADICTING
+    from elfmem_sim.verify import verify
+
+    outcome = verify(
+        record,
+        seeds=seeds,
+        precision=_precision(precision),
+        out=out,
+        overwrite=overwrite,
+        workers=_workers(workers),
+        quiet=quiet,
+    )
+    words = [verdict.verdict for verdict in outcome.verdicts]
+    if as_json:
+        _print_json(
+            {
+                "adr": outcome.record.adr,
+                "assumption": outcome.record.protocol.assumption,
+                "claims": [verdict.plain() for verdict in outcome.verdicts],
+                "notes": outcome.notes,
+                "folder": str(outcome.folder),
+            }
+        )
+    elif not quiet:
+        if outcome.replay is not None:
+            report.print_table("Published figures, replayed", *report.replay_rows(outcome.replay))
+        if outcome.sensitivity is not None:
+            report.print_table(
+                "What the claim needs to be true", *report.sensitivity_rows(outcome.sensitivity)
+            )
+        report.print_table(
+            f"ADR {outcome.record.adr}: {outcome.record.statement}",
+            *report.verdict_table(outcome.verdicts),
+        )
+        print(f"Assumed for the headline: {outcome.record.protocol.assumption}.")
+        for note in outcome.notes:
+            print(note)
+        print(f"Results: {outcome.folder}")
+    if strict and CONTRADICTING & set(words):
+        raise typer.Exit(EXIT_CONTRADICTED)
+    if strict and "INCONCLUSIVE" in words:
+        raise typer.Exit(EXIT_INCONCLUSIVE)
+
+
+@app.command("run")
+def run_command(
+    scenarios: Annotated[list[str], typer.Argument(help="Shipped scenarios or .toml files.")],
+    arm: Annotated[list[str] | None, typer.Option("--arm", help="Arm; may be repeated.")] = None,
+    seeds: Seeds = None,
+    precision: Precision = None,
+    settings: Settings = None,
+    out: Out = None,
+    overwrite: Overwrite = False,
+    workers: Workers = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Run scenarios and compare arms, paired by seed."""
+    from elfmem_sim import report
+    from elfmem_sim.experiment import run
+
+    outcome = run(
+        scenarios,
+        arms=arm or ["baseline", "review"],
+        seeds=seeds,
+        precision=_precision(precision),
+        settings=_settings(settings),
+        out=out,
+        overwrite=overwrite,
+        workers=_workers(workers),
+        quiet=quiet,
+    )
+    if as_json:
+        _print_json(
+            {
+                "summary": outcome.summary.to_dict("records"),
+                "differences": outcome.differences.to_dict("records"),
+                "notes": outcome.notes,
+                "folder": str(outcome.folder),
+            }
+        )
+    elif not quiet:
+        report.print_table(
+            "Arms (shares in %)",
+            *report.estimate_rows(outcome.summary, ["scenario", "arm", "estimand"]),
+        )
+        if len(outcome.differences):
+            report.print_table(
+                "Paired differences (shares in pp)",
+                *report.estimate_rows(
+                    outcome.differences, ["scenario", "arm", "control", "estimand"]
+                ),
+            )
+        for note in outcome.notes:
+            print(note)
+        print(f"Results: {outcome.folder}")
+
+
+@app.command("replay")
+def replay_command(
+    scenario: Annotated[str, typer.Argument(help="Shipped scenario or .toml file.")],
+    arm: Annotated[str, typer.Option("--arm", help="Arm.")] = "baseline",
+    seed: Annotated[int, typer.Option("--seed", help="Seed.")] = 0,
+    daily: Annotated[bool, typer.Option("--daily", help="Measure every day.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say why each block was not proposed.")
+    ] = False,
+    settings: Settings = None,
+    as_json: Json = False,
+) -> None:
+    """Show one run's whole trajectory, bit-equal to its row in any study."""
+    from elfmem_sim import report
+    from elfmem_sim.arms import get_arm
+    from elfmem_sim.scenario import load_scenario, override
+    from elfmem_sim.simulate import as_record, simulate
+
+    if seed < 0:
+        raise UserError(seed, "a seed of at least 0", "Give a larger --seed.", "--seed")
+    world, build = override(load_scenario(scenario), get_arm(arm), _settings(settings))
+    run = simulate(world, build, seed, daily=daily, explain=explain)
+    record = as_record(run, with_reviews=build.review is not None)
+    if as_json:
+        _print_json(record)
+        return
+    fields = [
+        "day",
+        "quality_ratio",
+        "recent_reach",
+        "ego_moat",
+        "const_align_to_self",
+        "retention",
+    ]
+    rows = [[_cell(snapshot[name]) for name in fields] for snapshot in record["snapshots"]]
+    report.print_table(f"{world.name}, arm {build.name}, seed {seed}", fields, rows)
+    for key in ("reviews", "amendments"):
+        if record.get(key):
+            header = list(record[key][0])
+            report.print_table(
+                key, header, [[_cell(item.get(name)) for name in header] for item in record[key]]
+            )
+
+
+@scenarios_app.command("list")
+def scenarios_list(as_json: Json = False) -> None:
+    """List the shipped scenarios."""
+    from elfmem_sim import report
+    from elfmem_sim.scenario import load_scenario, scenario_names
+
+    found = [load_scenario(name) for name in scenario_names()]
+    if as_json:
+        _print_json([{"name": s.name, "description": s.description} for s in found])
+    else:
+        rows = [[s.name, str(s.horizon_days), s.description] for s in found]
+        report.print_table("Scenarios", ["name", "days", "description"], rows)
+
+
+@scenarios_app.command("show")
+def scenarios_show(
+    scenario: Annotated[str, typer.Argument(help="Shipped scenario or .toml file.")],
+    keys: Annotated[
+        bool, typer.Option("--keys", help="List every key with its meaning instead.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show a scenario with every default filled in."""
+    from elfmem_sim import report
+    from elfmem_sim.scenario import describe_keys, describe_review_keys, load_scenario
+
+    world = load_scenario(scenario)
+    if keys:
+        rows = [list(row) for row in (*describe_keys(), *describe_review_keys())]
+        report.print_table("Keys of a scenario, and of --set", ["key", "type", "meaning"], rows)
+    elif as_json:
+        _print_json(world.model_dump(mode="json"))
+    else:
+        rows = list(_flatten("", world.model_dump(mode="json")))
+        report.print_table(world.name, ["key", "value"], rows)
+
+
+@scenarios_app.command("check")
+def scenarios_check(
+    scenarios: Annotated[list[str], typer.Argument(help="Shipped scenarios or .toml files.")],
+) -> None:
+    """Check scenario files; exit 2 at the first that is not valid."""
+    from elfmem_sim.scenario import load_scenario
+
+    for name in scenarios:
+        world = load_scenario(name)
+        print(f"{name}: valid, {world.horizon_days} days")
+
+
+def _flatten(prefix: str, value: Any) -> list[list[str]]:
+    if isinstance(value, dict):
+        return [row for k, v in value.items() for row in _flatten(f"{prefix}.{k}".strip("."), v)]
+    return [[prefix, json.dumps(value)]]
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return "" if value is None else str(value)
+
+
+def _print_json(document: Any) -> None:
+    print(json.dumps(document, indent=1))
+
+
+def _workers(workers: int | None) -> int:
+    if workers is None:
+        return os.cpu_count() or 1
+    if workers < 1:
+        raise UserError(workers, "at least 1 process", "Give a larger --workers.", "--workers")
+    return workers
+
+
+def _precision(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        value = float(text.removesuffix("pp").strip())
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise UserError(
+            text, "a half-width above 0 in percentage points", "Write 0.5pp.", "--precision"
+        )
+    return value
+
+
+def _settings(pairs: list[str] | None) -> dict[str, str]:
+    settings = {}
+    for pair in pairs or []:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise UserError(pair, "KEY=VALUE", "Write workload.uses_per_learn=5.", "--set")
+        settings[key.strip()] = value.strip()
+    return settings

@@ -1,0 +1,155 @@
+"""From the tidy table of replicates to estimates. Pure functions; everything is paired by seed."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from elfmem_sim.stats import Estimate, mean_interval, paired_difference, two_seed_percentile
+
+PERCENT = 100.0
+SHARES = frozenset(
+    {
+        "quality_ratio",
+        "quality_ratio_over_time",
+        "quality",
+        "recent_reach",
+        "ego_moat",
+        "const_align_to_self",
+        "retention",
+    }
+)
+"""Estimands reported in percent; their differences are in percentage points."""
+
+
+def values_of(
+    table: pd.DataFrame, scenario: str, arm: str, estimand: str, variant: str = ""
+) -> pd.Series:
+    """Return an estimand by seed, in percent where it is a share.
+
+    Raises:
+        KeyError: If the table has no such cell.
+    """
+    rows = table[
+        (table["scenario"] == scenario) & (table["arm"] == arm) & (table["variant"] == variant)
+    ]
+    if rows.empty:
+        raise KeyError(f"no replicates of {scenario}, arm {arm}, variant {variant!r}")
+    series = rows.set_index("seed")[estimand].sort_index()
+    return series * PERCENT if estimand in SHARES else series.astype(float)
+
+
+def differences(
+    table: pd.DataFrame,
+    scenarios: Sequence[str],
+    treatment: str,
+    control: str,
+    estimand: str,
+    variants: tuple[str, str] = ("", ""),
+) -> NDArray[np.float64]:
+    """Return treatment minus control within each seed, averaged over scenarios with equal weight.
+
+    Args:
+        table: Tidy replicates.
+        scenarios: Scenario names.
+        treatment: Arm.
+        control: Arm.
+        estimand: Column of the table.
+        variants: The variants of treatment and control.
+
+    Returns:
+        One difference per seed, in seed order, in percentage points where the estimand is a share.
+
+    Raises:
+        ValueError: If the arms were not run at the same seeds.
+    """
+    total: NDArray[np.float64] | None = None
+    seeds: list[int] | None = None
+    for scenario in scenarios:
+        a = values_of(table, scenario, treatment, estimand, variants[0])
+        b = values_of(table, scenario, control, estimand, variants[1])
+        if list(a.index) != list(b.index) or (seeds is not None and list(a.index) != seeds):
+            raise ValueError(
+                f"{scenario}: {treatment} and {control} have different seeds; a paired difference "
+                "needs the same"
+            )
+        seeds = list(a.index)
+        difference = a.to_numpy(float) - b.to_numpy(float)
+        total = difference if total is None else total + difference
+    if total is None:
+        raise ValueError("no scenario given")
+    return total / len(scenarios)
+
+
+def summarise(table: pd.DataFrame, estimands: Sequence[str]) -> pd.DataFrame:
+    """Return mean, Monte-Carlo error and 95 % interval of each estimand in each cell.
+
+    Columns: scenario, arm, variant, estimand, mean, mcse, low, high, n; shares in percent.
+    """
+    rows = []
+    for (scenario, arm, variant), part in table.groupby(["scenario", "arm", "variant"], sort=False):
+        for estimand in estimands:
+            scale = PERCENT if estimand in SHARES else 1.0
+            e = mean_interval(part[estimand].to_numpy(float) * scale)
+            rows.append((scenario, arm, variant, estimand, e.mean, e.mcse, e.low, e.high, e.n))
+    columns = ["scenario", "arm", "variant", "estimand", "mean", "mcse", "low", "high", "n"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def against_control(table: pd.DataFrame, control: str, estimands: Sequence[str]) -> pd.DataFrame:
+    """Return every other arm's paired difference to ``control``, per scenario and estimand.
+
+    Columns: scenario, arm, control, estimand, mean, mcse, low, high, n.
+    """
+    rows = []
+    for scenario in dict.fromkeys(table["scenario"]):
+        arms = list(dict.fromkeys(table.loc[table["scenario"] == scenario, "arm"]))
+        for arm in arms:
+            if arm == control:
+                continue
+            for estimand in estimands:
+                a = values_of(table, scenario, arm, estimand)
+                b = values_of(table, scenario, control, estimand)
+                e = paired_difference(a.to_numpy(float), b.to_numpy(float))
+                rows.append((scenario, arm, control, estimand, e.mean, e.mcse, e.low, e.high, e.n))
+    columns = ["scenario", "arm", "control", "estimand", "mean", "mcse", "low", "high", "n"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def replay_table(table: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
+    """Set each published two-seed figure beside its replay and the population.
+
+    Args:
+        table: Tidy replicates that include seeds 0 and 1.
+        published: Columns scenario, arm, estimand, value.
+
+    Returns:
+        Columns scenario, arm, estimand, published, replayed, mean, low, high, n, sd, percentile:
+        the percentile of the replayed two-seed mean among the means of all pairs of seeds.
+    """
+    rows = []
+    for row in published.itertuples(index=False):
+        values = values_of(table, str(row.scenario), str(row.arm), str(row.estimand))
+        replayed = float(values.loc[[0, 1]].mean())
+        e: Estimate = mean_interval(values.to_numpy(float))
+        rows.append(
+            (
+                row.scenario,
+                row.arm,
+                row.estimand,
+                row.value,
+                replayed,
+                e.mean,
+                e.low,
+                e.high,
+                e.n,
+                float(values.std(ddof=1)),
+                two_seed_percentile(values.to_numpy(float), replayed),
+            )
+        )
+    columns = [
+        "scenario", "arm", "estimand", "published", "replayed", "mean", "low", "high", "n", "sd",
+        "percentile",
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)

@@ -1,0 +1,196 @@
+"""Free studies: any scenarios and arms, with estimates and paired differences."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from elfmem_sim.arms import get_arm
+from elfmem_sim.compare import against_control, summarise
+from elfmem_sim.errors import UserError
+from elfmem_sim.figures import quality_over_time
+from elfmem_sim.progress import ProgressReport
+from elfmem_sim.scenario import load_scenario, override
+from elfmem_sim.store import Results, identity_of, over_time, tidy
+from elfmem_sim.study import Cell, code_digest, run_study
+from elfmem_sim.verify import ESTIMANDS, MAX_SEEDS, check_seeds
+
+DEFAULT_SEEDS = 100
+_GROWTH = 1.1
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """The outcome of :func:`run`.
+
+    Attributes:
+        replicates: Tidy table, one row per scenario, arm and seed.
+        summary: Estimates per scenario, arm and estimand; shares in percent.
+        differences: Paired differences to the first arm; shares in percentage points.
+        folder: Where everything is kept.
+        notes: What the user should know about how it came about.
+    """
+
+    replicates: pd.DataFrame
+    summary: pd.DataFrame
+    differences: pd.DataFrame
+    folder: Path
+    notes: tuple[str, ...]
+
+
+def run(
+    scenarios: Sequence[str],
+    arms: Sequence[str] = ("baseline", "review"),
+    *,
+    seeds: int | None = None,
+    precision: float | None = None,
+    settings: Mapping[str, str] | None = None,
+    out: Path | None = None,
+    overwrite: bool = False,
+    workers: int = 1,
+    quiet: bool = False,
+) -> Experiment:
+    """Run scenarios and arms at common seeds and compare each arm with the first.
+
+    Args:
+        scenarios: Names of shipped scenarios or paths of TOML files.
+        arms: Names of arms; the first is the control.
+        seeds: Seeds per cell, from 0 upwards; 100 by default.
+        precision: Go on until the half-width of every quality ratio's paired difference (of every
+            mean, if there is one arm) is at most this many pp.
+        settings: Dotted keys and values, as ``--set`` takes them.
+        out: Results folder; by default one under ``runs/`` named after the study's digest.
+        overwrite: Whether a folder with other results may be emptied.
+        workers: Processes; no number depends on it.
+        quiet: Report no progress.
+
+    Raises:
+        UserError: For wrong input; nothing already computed is lost.
+        InvariantError: If elfmem breaks one of ADR 0004's promises in any run.
+    """
+    check_seeds(seeds, least=1)
+    cells = _cells(scenarios, arms, settings or {}, seeds or DEFAULT_SEEDS)
+    identity = identity_of((*(cell.digest for cell in cells), seeds, precision, code_digest()))
+    results = Results(out or Path("runs") / f"run-{identity[:8]}", identity, overwrite=overwrite)
+    if not results.finished:
+        _complete(results, cells, _command(scenarios, arms, settings or {}, seeds, precision),
+                  precision=precision, workers=workers, quiet=quiet)  # fmt: skip
+    manifest = results.manifest()
+    return Experiment(
+        replicates=results.table("replicates.csv.gz"),
+        summary=results.table("summary.csv"),
+        differences=results.table("differences.csv"),
+        folder=results.folder,
+        notes=tuple(manifest["notes"]),
+    )
+
+
+def _cells(
+    scenarios: Sequence[str], arms: Sequence[str], settings: Mapping[str, str], n: int
+) -> list[Cell]:
+    cells = []
+    for name in scenarios:
+        for arm in arms:
+            build = get_arm(arm)
+            # A setting of the review applies to the arms that have one.
+            own = {
+                key: value
+                for key, value in settings.items()
+                if not (key.startswith("review.") and build.review is None and len(arms) > 1)
+            }
+            world, build = override(load_scenario(name), build, own)
+            if build.review is not None:
+                from elfmem_sim.review import review_config
+
+                review_config(build.review)
+            cells.append(Cell(world, build, tuple(range(n))))
+    names = [cell.scenario.name for cell in cells[:: len(arms)]]
+    if len(set(names)) != len(names):
+        raise UserError(
+            ", ".join(names), "scenarios with different names", "Rename a file.", "scenario"
+        )
+    return cells
+
+
+def _complete(
+    results: Results,
+    cells: list[Cell],
+    command: str,
+    *,
+    precision: float | None,
+    workers: int,
+    quiet: bool,
+) -> None:
+    done = results.replicates_so_far()
+    notes = list(results.notes)
+    while True:
+        with ProgressReport("runs", quiet=quiet) as report:
+            found = run_study(
+                cells, workers=workers, done=done, keep=results.append, progress=report.update
+            )
+        done = [replicate for by_seed in found.values() for replicate in by_seed.values()]
+        table = tidy(cells, found)
+        control = cells[0].arm.name
+        summary, differences = (
+            summarise(table, ESTIMANDS),
+            against_control(table, control, ESTIMANDS),
+        )
+        if precision is None:
+            break
+        frame = differences if len(differences) else summary
+        rows = frame[frame["estimand"] == "quality_ratio"]
+        widest = float(((rows["high"] - rows["low"]) / 2).max())
+        n = len(cells[0].seeds)
+        if widest <= precision or n >= MAX_SEEDS:
+            reached = "reached" if widest <= precision else f"capped at {MAX_SEEDS} seeds"
+            notes.append(
+                f"Precision {precision:g} pp {reached}: widest half-width {widest:.2f} pp at "
+                f"{n} seeds."
+            )
+            break
+        planned = 2 * n if not math.isfinite(widest) else n * _GROWTH * (widest / precision) ** 2
+        more = min(MAX_SEEDS, max(math.ceil(planned), n + 1))
+        cells = [Cell(c.scenario, c.arm, tuple(range(more)), c.variant) for c in cells]
+    series = over_time(cells, found)
+    results.finish(
+        {
+            "replicates.csv.gz": table,
+            "summary.csv": summary,
+            "differences.csv": differences,
+            "over_time.csv": series,
+            "quality.png": quality_over_time(series),
+        },
+        {
+            "kind": "run",
+            "command": command,
+            "code": code_digest(),
+            "notes": notes,
+            "cells": [
+                {
+                    "scenario": cell.scenario.model_dump(mode="json"),
+                    "arm": cell.arm.model_dump(mode="json"),
+                    "digest": cell.digest,
+                    "seeds": [cell.seeds[0], cell.seeds[-1]],
+                }
+                for cell in cells
+            ],
+        },
+    )
+
+
+def _command(
+    scenarios: Sequence[str],
+    arms: Sequence[str],
+    settings: Mapping[str, str],
+    seeds: int | None,
+    precision: float | None,
+) -> str:
+    parts = ["elfmem-sim run", *scenarios, *(f"--arm {arm}" for arm in arms)]
+    parts += [f"--set {key}={value}" for key, value in settings.items()]
+    if seeds is not None:
+        parts.append(f"--seeds {seeds}")
+    if precision is not None:
+        parts.append(f"--precision {precision:g}pp")
+    return " ".join(parts)

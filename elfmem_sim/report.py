@@ -1,0 +1,165 @@
+"""Tables for people: on the terminal and in Markdown. Nothing is computed here."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from elfmem_sim.claims import ClaimFile
+from elfmem_sim.verdict import Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Rows = list[list[str]]
+
+
+def interval(low: float, high: float, digits: int = 1) -> str:
+    """Return an interval as text."""
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return "unbounded"
+    return f"{low:.{digits}f} to {high:.{digits}f}"
+
+
+def verdict_table(verdicts: Sequence[Verdict]) -> tuple[list[str], Rows]:
+    """Return header and rows of the verdict table."""
+    header = ["claim", "verdict", "effect", "interval", "n", "p", "detail"]
+    rows = []
+    for v in verdicts:
+        digits = 0 if v.unit == "violations" else 2
+        rows.append(
+            [
+                v.id,
+                v.verdict,
+                f"{v.estimate:.{digits}f} {v.unit}",
+                interval(v.low, v.high, digits),
+                f"{v.n}",
+                "" if v.p is None else ("<0.0001" if v.p < 1e-4 else f"{v.p:.4f}"),
+                v.detail,
+            ]
+        )
+    return header, rows
+
+
+def replay_rows(replay: "pd.DataFrame") -> tuple[list[str], Rows]:
+    """Return header and rows of the replay table."""
+    header = [
+        "scenario", "arm", "published", "seeds 0, 1", "population", "95 % interval", "n",
+        "percentile",
+    ]  # fmt: skip
+    rows = [
+        [
+            str(row.scenario),
+            str(row.arm),
+            f"{row.published:.1f}",
+            f"{row.replayed:.1f}",
+            f"{row.mean:.1f}",
+            interval(_number(row.low), _number(row.high)),
+            str(row.n),
+            f"{row.percentile:.0f}",
+        ]
+        for row in replay.itertuples(index=False)
+    ]
+    return header, rows
+
+
+def sensitivity_rows(sensitivity: "pd.DataFrame") -> tuple[list[str], Rows]:
+    """Return header and rows of the sensitivity table."""
+    header = [
+        "uses", "cadence", "proposer", "reviews that judge", "amendments", "gain", "95 % interval",
+        "verdict", "tax", "tax verdict", "n",
+    ]  # fmt: skip
+    rows = [
+        [
+            str(row.uses_per_learn),
+            f"{row.cadence_days} d",
+            str(row.proposer),
+            f"{row.judged:.0f} %",
+            f"{row.amendments:.1f}",
+            f"{row.gain:.1f} pp",
+            interval(_number(row.gain_low), _number(row.gain_high)),
+            str(row.gain_verdict),
+            f"{row.tax:.2f} pp",
+            str(row.tax_verdict),
+            str(row.n),
+        ]
+        for row in sensitivity.itertuples(index=False)
+    ]
+    return header, rows
+
+
+def estimate_rows(frame: "pd.DataFrame", keys: Sequence[str]) -> tuple[list[str], Rows]:
+    """Return header and rows of a table with columns mean, mcse, low, high, n."""
+    header = [*keys, "mean", "MC error", "95 % interval", "n"]
+    rows = [
+        [
+            *(str(row[key]) for key in keys),
+            f"{row['mean']:.2f}",
+            f"{row['mcse']:.2f}",
+            interval(row["low"], row["high"], 2),
+            str(row["n"]),
+        ]
+        for _, row in frame.iterrows()
+    ]
+    return header, rows
+
+
+def markdown_table(header: Sequence[str], rows: Rows) -> str:
+    """Return a table in Markdown."""
+    lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
+    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def markdown(
+    record: ClaimFile,
+    verdicts: Sequence[Verdict],
+    replay: "pd.DataFrame | None",
+    sensitivity: "pd.DataFrame | None",
+    notes: Sequence[str],
+) -> str:
+    """Return the whole verification as Markdown, verdicts first."""
+    parts = [
+        f"# ADR {record.adr}: {record.title}\n",
+        f"Claimed: {record.statement}\n",
+        markdown_table(*verdict_table(verdicts)),
+        f"Assumed for the headline: {record.protocol.assumption}.\n",
+        "Effects are paired within seed. Intervals are 95 % (90 % where the rule is equivalence); "
+        "p-values are Holm-adjusted within a claim's family.\n",
+    ]
+    parts += [f"{note}\n" for note in notes]
+    if sensitivity is not None:
+        parts += [
+            "## What the claim needs to be true\n",
+            "The gain is the equal-weight mean over the drifting scenarios, judged by the "
+            "headline's rule in every combination of what the decision record leaves open.\n",
+            markdown_table(*sensitivity_rows(sensitivity)),
+        ]
+    if replay is not None:
+        parts += [
+            "## Published figures, replayed\n",
+            "Percentile: where the two published seeds fall among the means of all pairs of "
+            "seeds.\n",
+            markdown_table(*replay_rows(replay)),
+        ]
+    return "\n".join(parts)
+
+
+def print_table(title: str, header: Sequence[str], rows: Rows) -> None:
+    """Print a table: as wide as the terminal, or as wide as it needs to be without one."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=200, no_color=True)
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    for name in header:
+        table.add_column(name)
+    for row in rows:
+        table.add_row(*row)
+    console.print(table)
+
+
+def _number(value: Any) -> float:
+    return float(value)

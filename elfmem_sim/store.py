@@ -1,0 +1,302 @@
+"""Results folders: the sole reader and writer of what a study leaves behind.
+
+A folder holds ``manifest.json`` (written last: a folder without it is unfinished), the tables and
+figures that the manifest lists with their checksums, and, while a study runs,
+``partial.jsonl``, to which every batch of replicates is appended durably. Nothing in a folder
+depends on the time or the place at which it was made.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import platform
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elfmem_sim.errors import UserError
+from elfmem_sim.fields import SNAPSHOT_FIELDS
+from elfmem_sim.study import TALLIES, Cell, Replicate, from_plain, to_plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FORMAT = 1
+"""Version of the folder's layout; a newer one is refused, not misread."""
+
+MANIFEST = "manifest.json"
+PARTIAL = "partial.jsonl"
+_PACKAGES = ("elfmem", "numpy", "scipy", "pandas", "numba", "matplotlib")
+
+
+class Results:
+    """One results folder.
+
+    Args:
+        folder: Where it is or will be.
+        identity: Digest of the command that fills it; empty to read whatever is there.
+        overwrite: Whether a folder with other results may be emptied.
+
+    Raises:
+        UserError: If the folder holds other results, is damaged, or cannot be written.
+    """
+
+    def __init__(self, folder: Path, identity: str = "", *, overwrite: bool = False) -> None:
+        self.folder = folder
+        self.identity = identity
+        self.notes: list[str] = []
+        if identity:
+            self._claim(overwrite=overwrite)
+
+    def _claim(self, *, overwrite: bool) -> None:
+        remedy = "Choose another --out, or empty it with --overwrite."
+        if self.folder.is_file():
+            raise UserError(str(self.folder), "a folder", remedy, "--out")
+        present = {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else set()
+        if present and overwrite:
+            if not present & {MANIFEST, PARTIAL}:
+                raise UserError(
+                    str(self.folder), "an empty folder or a results folder", remedy, "--out"
+                )
+            shutil.rmtree(self.folder)
+            present = set()
+        if present and self._owner(present) != self.identity:
+            raise UserError(
+                str(self.folder), "an empty folder or results of this very command", remedy, "--out"
+            )
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with (self.folder / PARTIAL).open("a", encoding="utf-8") as log:
+                if log.tell() == 0 and MANIFEST not in present:
+                    log.write(json.dumps({"format": FORMAT, "identity": self.identity}) + "\n")
+        except OSError as error:
+            raise UserError(
+                str(self.folder), "a folder that can be written", f"{error.strerror}.", "--out"
+            ) from None
+        if MANIFEST in present:
+            (self.folder / PARTIAL).unlink()
+
+    def _owner(self, present: set[str]) -> str:
+        if MANIFEST in present:
+            return str(self.manifest().get("identity", ""))
+        if PARTIAL in present:
+            with (self.folder / PARTIAL).open(encoding="utf-8") as log:
+                try:
+                    return str(json.loads(log.readline()).get("identity", ""))
+                except ValueError:
+                    return ""
+        return ""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the study is complete."""
+        return (self.folder / MANIFEST).is_file()
+
+    def append(self, replicates: Sequence[Replicate]) -> None:
+        """Add finished replicates durably; they survive whatever happens to the process next."""
+        with (self.folder / PARTIAL).open("a", encoding="utf-8") as log:
+            log.writelines(json.dumps(to_plain(replicate)) + "\n" for replicate in replicates)
+            log.flush()
+            os.fsync(log.fileno())
+
+    def replicates_so_far(self) -> list[Replicate]:
+        """Return what an interrupted run left; a torn last line is cut off, with a note."""
+        path = self.folder / PARTIAL
+        if not path.is_file():
+            return []
+        lines = path.read_bytes().split(b"\n")
+        if lines[-1]:
+            self.notes.append("The last record was cut off in the middle; it will be run again.")
+            path.write_bytes(b"\n".join(lines[:-1]) + b"\n")
+        return [from_plain(json.loads(line)) for line in lines[1:-1]]
+
+    def finish(
+        self, files: Mapping[str, "pd.DataFrame | bytes | str"], manifest: Mapping[str, Any]
+    ) -> None:
+        """Write the tables and figures, then the manifest that vouches for them.
+
+        Args:
+            files: Content by file name; data frames become CSV, gzipped where the name says so.
+            manifest: What the folder holds and how it came about.
+        """
+        sums = {}
+        for name, content in files.items():
+            data = _bytes(name, content)
+            (self.folder / name).write_bytes(data)
+            sums[name] = hashlib.sha256(data).hexdigest()
+        whole = {
+            "format": FORMAT,
+            "identity": self.identity,
+            **manifest,
+            "versions": versions(),
+            "files": sums,
+        }
+        temporary = self.folder / (MANIFEST + ".new")
+        temporary.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+        temporary.replace(self.folder / MANIFEST)
+        (self.folder / PARTIAL).unlink(missing_ok=True)
+
+    def manifest(self) -> dict[str, Any]:
+        """Return the manifest.
+
+        Raises:
+            UserError: If there is none, or it is damaged or from a newer version.
+        """
+        path = self.folder / MANIFEST
+        if not path.is_file():
+            raise UserError(
+                str(self.folder),
+                "a finished results folder",
+                "Finish or rerun the study.",
+                "results",
+            )
+        try:
+            manifest = json.loads(path.read_text(encoding="utf-8"))
+            found = int(manifest["format"])
+        except (ValueError, KeyError, TypeError):
+            raise UserError(
+                str(path), "a whole manifest", "Rerun the study with --overwrite.", "results"
+            ) from None
+        if found > FORMAT:
+            raise UserError(
+                f"format {found}", f"format {FORMAT} or older", "Upgrade elfmem-sim.", str(path)
+            )
+        return dict(manifest)
+
+    def read(self, name: str) -> bytes:
+        """Return one of the folder's files, unpacked.
+
+        Raises:
+            UserError: If it is missing or not what the manifest vouches for.
+        """
+        manifest = self.manifest()
+        path = self.folder / name
+        data = path.read_bytes() if path.is_file() else b""
+        if hashlib.sha256(data).hexdigest() != manifest["files"].get(name):
+            raise UserError(
+                str(path),
+                "the file that the manifest describes",
+                f"It is missing, cut or changed. Rebuild it: {manifest.get('command', '')}",
+                "results",
+            )
+        return gzip.decompress(data) if name.endswith(".gz") else data
+
+    def table(self, name: str) -> "pd.DataFrame":
+        """Return one of the folder's tables; see :meth:`read` for what is raised."""
+        import pandas as pd
+
+        return pd.read_csv(
+            io.BytesIO(self.read(name)),
+            keep_default_na=False,
+            na_values=["nan"],
+            float_precision="round_trip",
+        )
+
+
+def _bytes(name: str, content: "pd.DataFrame | bytes | str") -> bytes:
+    if isinstance(content, bytes):
+        return content
+    text = content if isinstance(content, str) else content.to_csv(index=False, na_rep="nan")
+    data = text.encode()
+    return gzip.compress(data, mtime=0) if name.endswith(".gz") else data
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that the numbers depend on."""
+    from elfmem_sim import __version__
+
+    return {
+        "elfmem-sim": __version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in _PACKAGES},
+    }
+
+
+def identity_of(parts: Iterable[object]) -> str:
+    """Return a short digest of everything that determines a study's results."""
+    text = "\x1f".join(map(str, parts))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def tidy(cells: Sequence[Cell], found: Mapping[str, Mapping[int, Replicate]]) -> "pd.DataFrame":
+    """Return one row per cell and seed: identity, final vitals, means over the run, tallies.
+
+    Args:
+        cells: The cells, in the order in which they should appear.
+        found: Replicates by cell digest and seed.
+    """
+    import numpy as np
+    import pandas as pd
+
+    parts = []
+    for cell in cells:
+        replicates = [found[cell.digest][seed] for seed in cell.seeds]
+        final = np.array([r.snapshots[-1] for r in replicates])
+        year = np.array([r.snapshots.mean(axis=0) for r in replicates])
+        tallies = np.array([r.tallies for r in replicates])
+        years = cell.scenario.horizon_days / 365
+        counts = {name: tallies[:, i] for i, name in enumerate(TALLIES)}
+        parts.append(
+            pd.DataFrame(
+                {
+                    "scenario": cell.scenario.name,
+                    "arm": cell.arm.name,
+                    "variant": cell.variant,
+                    "seed": list(cell.seeds),
+                    **{name: final[:, i] for i, name in enumerate(SNAPSHOT_FIELDS)},
+                    "quality_ratio_over_time": year[:, SNAPSHOT_FIELDS.index("quality_ratio")],
+                    **counts,
+                    "amendments_per_year": counts["accepted"] / years,
+                    "proposer_calls_per_year": (counts["proposals"] + counts["failed"]) / years,
+                }
+            )
+        )
+    table = pd.concat(parts, ignore_index=True)
+    return table.astype({"day": int, "const_alive": int})
+
+
+def over_time(
+    cells: Sequence[Cell], found: Mapping[str, Mapping[int, Replicate]]
+) -> "pd.DataFrame":
+    """Return, per cell, measured day and vital, the mean and the spread over seeds.
+
+    Columns: scenario, arm, variant, day, estimand, mean, mcse, q05, q25, q75, q95, n.
+    """
+    import numpy as np
+    import pandas as pd
+
+    rows = []
+    for cell in cells:
+        stack = np.array([found[cell.digest][seed].snapshots for seed in cell.seeds])
+        for estimand in ("quality_ratio", "ego_moat", "const_align_to_self", "retention"):
+            values = stack[:, :, SNAPSHOT_FIELDS.index(estimand)]
+            n = values.shape[0]
+            spread = (
+                values.std(axis=0, ddof=1) / np.sqrt(n)
+                if n > 1
+                else np.full_like(values[0], np.nan)
+            )
+            quantiles = np.quantile(values, (0.05, 0.25, 0.75, 0.95), axis=0)
+            rows.append(
+                pd.DataFrame(
+                    {
+                        "scenario": cell.scenario.name,
+                        "arm": cell.arm.name,
+                        "variant": cell.variant,
+                        "day": stack[0, :, 0].astype(int),
+                        "estimand": estimand,
+                        "mean": values.mean(axis=0),
+                        "mcse": spread,
+                        "q05": quantiles[0],
+                        "q25": quantiles[1],
+                        "q75": quantiles[2],
+                        "q95": quantiles[3],
+                        "n": n,
+                    }
+                )
+            )
+    return pd.concat(rows, ignore_index=True)

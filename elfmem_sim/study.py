@@ -1,0 +1,246 @@
+"""Many runs: cells of scenario and arm, each at many seeds, through joblib.
+
+A study only simulates. What its replicates mean is for :mod:`elfmem_sim.compare`; where they are
+kept is for :mod:`elfmem_sim.store`.
+"""
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elfmem_sim.fields import SNAPSHOT_FIELDS
+from elfmem_sim.scenario import Arm, Scenario
+
+TALLIES = (
+    "n_blocks",
+    "reviews",
+    "insufficient",
+    "first_judged_day",
+    "proposals",
+    "failed",
+    "accepted",
+    "reverted",
+)
+"""Counts of one run, in order; ``first_judged_day`` is -1 if no review could judge."""
+
+_SECONDS_PER_TASK = 0.5
+_SECONDS_PER_YEAR = 0.012  # for sizing tasks only
+
+Progress = Callable[[int, int], None]
+"""Called with replicates done and replicates planned."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination of scenario and arm, to be run at many seeds.
+
+    Attributes:
+        scenario: The world.
+        arm: The agent's build.
+        seeds: Seeds to run.
+        variant: Label of the settings that differ from the arm's and scenario's own.
+    """
+
+    scenario: Scenario
+    arm: Arm
+    seeds: tuple[int, ...]
+    variant: str = ""
+
+    @property
+    def digest(self) -> str:
+        """Digest of everything that determines a replicate, but for its seed."""
+        text = json.dumps(
+            [
+                self.scenario.model_dump(mode="json", exclude={"description"}),
+                self.arm.model_dump(mode="json", exclude={"description"}),
+                code_digest(),
+                version("elfmem") if self.arm.review else "",
+            ],
+            sort_keys=True,
+        )
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Replicate:
+    """The outcome of one run, small enough to keep by the hundred thousand.
+
+    Attributes:
+        digest: Digest of the cell.
+        seed: The run's seed.
+        snapshots: ``float64[measured, len(SNAPSHOT_FIELDS)]``.
+        tallies: ``int64[len(TALLIES)]``.
+    """
+
+    digest: str
+    seed: int
+    snapshots: NDArray[np.float64]
+    tallies: NDArray[np.int64]
+
+    def tally(self, name: str) -> int:
+        """Return the count called ``name``."""
+        return int(self.tallies[TALLIES.index(name)])
+
+
+@cache
+def code_digest() -> str:
+    """Digest of the sources that a replicate's numbers come from."""
+    here = Path(__file__).parent
+    names = ("simulate", "review", "thin", "standins", "topics", "streams")
+    digest = hashlib.sha256()
+    for source in [*(here / f"{name}.py" for name in names), *sorted(here.glob("kernel/*.py"))]:
+        digest.update(source.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def run_study(
+    cells: Sequence[Cell],
+    *,
+    workers: int = 1,
+    done: Iterable[Replicate] = (),
+    keep: Callable[[Sequence[Replicate]], None] = lambda _: None,
+    progress: Progress = lambda _done, _planned: None,
+) -> dict[str, dict[int, Replicate]]:
+    """Run every cell at every one of its seeds, each only once.
+
+    Args:
+        cells: What to run; cells with one digest share their replicates.
+        workers: Processes; the result does not depend on it.
+        done: Replicates from an earlier, interrupted run of the same cells.
+        keep: Called with each batch of new replicates as soon as it is there.
+        progress: Called after each batch.
+
+    Returns:
+        Replicates by cell digest and seed.
+
+    Raises:
+        InvariantError: If elfmem breaks one of ADR 0004's promises in any run.
+    """
+    found: dict[str, dict[int, Replicate]] = {cell.digest: {} for cell in cells}
+    for replicate in done:
+        if replicate.digest in found:
+            found[replicate.digest][replicate.seed] = replicate
+    tasks = list(_tasks(cells, found))
+    planned = len({(cell.digest, seed) for cell in cells for seed in cell.seeds})
+    finished = planned - sum(len(seeds) for _, seeds in tasks)
+    progress(finished, planned)
+    for batch in _batches(tasks, workers):
+        for replicate in batch:
+            found[replicate.digest][replicate.seed] = replicate
+        keep(batch)
+        finished += len(batch)
+        progress(finished, planned)
+    return found
+
+
+def _tasks(
+    cells: Sequence[Cell], found: dict[str, dict[int, Replicate]]
+) -> Iterator[tuple[Cell, tuple[int, ...]]]:
+    """Cut the missing replicates into pieces of about half a second."""
+    planned = {digest: set(seeds) for digest, seeds in found.items()}
+    for cell in cells:
+        missing = sorted(set(cell.seeds) - planned[cell.digest])
+        planned[cell.digest].update(missing)
+        years = cell.scenario.horizon_days / 365
+        size = max(1, math.ceil(_SECONDS_PER_TASK / (_SECONDS_PER_YEAR * years)))
+        for at in range(0, len(missing), size):
+            yield cell, tuple(missing[at : at + size])
+
+
+def _batches(tasks: list[tuple[Cell, tuple[int, ...]]], workers: int) -> Iterator[list[Replicate]]:
+    if not tasks:
+        return
+    if workers == 1 or len(tasks) == 1:
+        for cell, seeds in tasks:
+            yield run_cell(cell, seeds)
+        return
+    from joblib import Parallel, delayed
+
+    # Compile (or load) the kernel once, before the workers all try to.
+    first, seeds = tasks[0]
+    yield run_cell(first, seeds)
+    parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
+    yield from parallel(delayed(run_cell)(cell, seeds) for cell, seeds in tasks[1:])
+
+
+def run_cell(cell: Cell, seeds: Sequence[int]) -> list[Replicate]:
+    """Run one cell at ``seeds``, in this process."""
+    from elfmem_sim.simulate import simulate
+
+    digest = cell.digest
+    replicates = []
+    for seed in seeds:
+        run = simulate(cell.scenario, cell.arm, seed)
+        judged = [review.day for review in run.reviews if not review.insufficient_history]
+        tallies = (
+            run.n_blocks,
+            len(run.reviews),
+            len(run.reviews) - len(judged),
+            min(judged, default=-1),
+            sum(review.proposals for review in run.reviews),
+            sum(review.failed for review in run.reviews),
+            sum(review.accepted for review in run.reviews),
+            sum(amendment.reverted_day is not None for amendment in run.amendments),
+        )
+        replicates.append(Replicate(digest, seed, run.snapshots, np.array(tallies, np.int64)))
+    return replicates
+
+
+def reuse_without_calls(
+    replicates: dict[int, Replicate], cell: Cell
+) -> tuple[dict[int, Replicate], Cell]:
+    """Split a cell that differs from a finished one in its proposer only.
+
+    A run in which the proposer was never called does not depend on the proposer: its replicate
+    stands for the other cell too, and only the rest has to be simulated.
+
+    Args:
+        replicates: The finished cell's replicates by seed.
+        cell: The other cell.
+
+    Returns:
+        The replicates that carry over, and ``cell`` with the seeds that are left.
+    """
+    carried = {
+        seed: replace(replicates[seed], digest=cell.digest)
+        for seed in cell.seeds
+        if replicates[seed].tally("proposals") + replicates[seed].tally("failed") == 0
+    }
+    return carried, replace(cell, seeds=tuple(s for s in cell.seeds if s not in carried))
+
+
+def to_plain(replicate: Replicate) -> dict[str, Any]:
+    """Return a replicate as JSON-ready data; floats survive exactly."""
+    packed = replicate.snapshots.astype("<f8").tobytes()
+    return {
+        "digest": replicate.digest,
+        "seed": replicate.seed,
+        "tallies": replicate.tallies.tolist(),
+        "snapshots": base64.b64encode(packed).decode(),
+    }
+
+
+def from_plain(data: dict[str, Any]) -> Replicate:
+    """Undo :func:`to_plain`.
+
+    Raises:
+        KeyError: If a field is missing.
+        ValueError: If a field does not hold what it should.
+    """
+    packed = np.frombuffer(base64.b64decode(data["snapshots"], validate=True), "<f8")
+    return Replicate(
+        str(data["digest"]),
+        int(data["seed"]),
+        packed.reshape(-1, len(SNAPSHOT_FIELDS)).astype(np.float64),
+        np.array(data["tallies"], np.int64),
+    )

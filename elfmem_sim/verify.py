@@ -1,0 +1,362 @@
+"""Verifying a decision record: run its protocol, judge its claims, leave a results folder."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from elfmem_sim.arms import ARMS
+from elfmem_sim.claims import ClaimFile, Published, load_claims
+from elfmem_sim.compare import against_control, replay_table, summarise
+from elfmem_sim.errors import UserError
+from elfmem_sim.figures import quality_over_time
+from elfmem_sim.progress import ProgressReport
+from elfmem_sim.report import markdown
+from elfmem_sim.review import require_elfmem
+from elfmem_sim.scenario import Arm, Scenario, load_scenario, override
+from elfmem_sim.store import Results, identity_of, over_time, tidy
+from elfmem_sim.study import Cell, Replicate, code_digest, reuse_without_calls, run_study
+from elfmem_sim.verdict import Verdict, judge, judge_sensitivity
+
+ESTIMANDS = (
+    "quality_ratio",
+    "quality_ratio_over_time",
+    "recent_reach",
+    "ego_moat",
+    "const_align_to_self",
+    "retention",
+    "es_concentration",
+    "amendments_per_year",
+    "proposer_calls_per_year",
+)
+MAX_SEEDS = 20_000
+_GROWTH = 1.1  # margin on the planned number of seeds, because the spread is itself estimated
+
+Found = dict[str, dict[int, Replicate]]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome of :func:`verify`.
+
+    Attributes:
+        record: The claim file.
+        verdicts: One per claim.
+        replay: Published figures beside replay and population, or None.
+        sensitivity: Gain and tax under other assumptions, or None.
+        folder: Where everything is kept.
+        notes: What the user should know about how it came about.
+    """
+
+    record: ClaimFile
+    verdicts: list[Verdict]
+    replay: pd.DataFrame | None
+    sensitivity: pd.DataFrame | None
+    folder: Path
+    notes: tuple[str, ...]
+
+
+def verify(
+    name: str,
+    *,
+    seeds: int | None = None,
+    precision: float | None = None,
+    out: Path | None = None,
+    overwrite: bool = False,
+    workers: int = 1,
+    quiet: bool = False,
+) -> Verification:
+    """Run a decision record's protocol and judge its claims.
+
+    Args:
+        name: Name of a claim file, ``adr-0004``.
+        seeds: Seeds per cell in every part; the claim file's own numbers by default.
+        precision: Go on until each gain's and tax's half-width is at most this many pp.
+        out: Results folder; by default one under ``runs/`` named after the study's digest.
+        overwrite: Whether a folder with other results may be emptied.
+        workers: Processes; no number depends on it.
+        quiet: Report no progress.
+
+    Raises:
+        UserError: For wrong input; nothing already computed is lost.
+        InvariantError: If elfmem breaks one of ADR 0004's promises in any run.
+    """
+    record, sha = load_claims(name)
+    check_seeds(seeds, least=2)
+    elfmem = require_elfmem()
+    identity = identity_of((name, sha, seeds, precision, code_digest(), elfmem))
+    folder = out or Path("runs") / f"{name}-{identity[:8]}"
+    results = Results(folder, identity, overwrite=overwrite)
+    if not results.finished:
+        _Run(record, sha, results, seeds, precision, workers, quiet).complete(name)
+    return _read(record, results)
+
+
+def check_seeds(seeds: int | None, *, least: int) -> None:
+    """Refuse a number of seeds that supports no estimate.
+
+    Raises:
+        UserError: If ``seeds`` is below ``least``.
+    """
+    if seeds is not None and seeds < least:
+        raise UserError(seeds, f"at least {least} seeds", "Give a larger --seeds.", "--seeds")
+
+
+class _Run:
+    def __init__(
+        self,
+        record: ClaimFile,
+        sha: str,
+        results: Results,
+        seeds: int | None,
+        precision: float | None,
+        workers: int,
+        quiet: bool,
+    ) -> None:
+        self.record = record
+        self.sha = sha
+        self.results = results
+        self.seeds = seeds
+        self.precision = precision
+        self.workers = workers
+        self.quiet = quiet
+        self.found: Found = {}
+        self.notes = list(results.notes)
+
+    def complete(self, name: str) -> None:
+        """Run every part, then write the folder."""
+        record = self.record
+        self.found = _index(self.results.replicates_so_far())
+        self.notes += self.results.notes
+        published, replay_cells = self._replay_cells()
+        headline = list(self._headline(self._n(record.protocol.seeds)))
+        reversions = list(self._reversions())
+        self._simulate("replay and headline", [*replay_cells, *headline, *reversions])
+        headline = self._until_precise(headline)
+        first, rest = self._sensitivity_cells()
+        self._simulate("sensitivity", first)
+        self._carry_over(first, rest)
+        self._simulate("sensitivity, other proposers", rest)
+        cells = [*replay_cells, *headline, *reversions, *first, *rest]
+        self._write(name, published, replay_cells, headline, cells)
+
+    def _n(self, planned: int) -> int:
+        return self.seeds if self.seeds is not None else planned
+
+    def _simulate(self, label: str, cells: Sequence[Cell]) -> None:
+        if not cells:
+            return
+        with ProgressReport(label, quiet=self.quiet) as report:
+            new = run_study(
+                cells,
+                workers=self.workers,
+                done=[r for by_seed in self.found.values() for r in by_seed.values()],
+                keep=self.results.append,
+                progress=report.update,
+            )
+        for digest, by_seed in new.items():
+            self.found.setdefault(digest, {}).update(by_seed)
+
+    def _replay_cells(self) -> tuple[Published | None, list[Cell]]:
+        source = load_claims(self.record.replay)[0] if self.record.replay else self.record
+        if source.published is None:
+            return None, []
+        seeds = tuple(range(self._n(source.protocol.seeds)))
+        cells = [
+            Cell(load_scenario(scenario), ARMS[arm], seeds)
+            for scenario in source.published.values
+            for arm in source.published.arms
+        ]
+        return source.published, cells
+
+    def _arms(self) -> tuple[Arm, ...]:
+        protocol = self.record.protocol
+        return tuple(ARMS[arm] for arm in (protocol.control, protocol.treatment) if arm)
+
+    def _headline(self, n: int) -> Iterator[Cell]:
+        for name in self.record.protocol.scenarios:
+            scenario = load_scenario(name)
+            for arm in self._arms():
+                yield Cell(scenario, arm, tuple(range(n)))
+
+    def _reversions(self) -> Iterator[Cell]:
+        plan = self.record.reversions
+        if plan is None:
+            return
+        for name in plan.scenarios:
+            scenario, arm = override(load_scenario(name), self._arms()[1], plan.settings)
+            yield Cell(scenario, arm, tuple(range(self._n(plan.seeds))), "reversions")
+
+    def _until_precise(self, headline: list[Cell]) -> list[Cell]:
+        """Add seeds until every gain and tax is as precise as asked, or the cap is reached."""
+        if self.precision is None or not headline:
+            return headline
+        while True:
+            n = len(headline[0].seeds)
+            judged = judge(self._gains(), tidy(headline, self.found), None)
+            widest = max((v.high - v.low) / 2 for v in judged)
+            if widest <= self.precision or n >= MAX_SEEDS:
+                reached = "reached" if widest <= self.precision else f"capped at {MAX_SEEDS} seeds"
+                self.notes.append(
+                    f"Precision {self.precision:g} pp {reached}: widest half-width "
+                    f"{widest:.2f} pp at {n} seeds."
+                )
+                return headline
+            planned = math.ceil(n * _GROWTH * (widest / self.precision) ** 2)
+            headline = list(self._headline(min(MAX_SEEDS, max(planned, n + 1))))
+            self._simulate("more seeds", headline)
+
+    def _gains(self) -> ClaimFile:
+        kept = tuple(c for c in self.record.claim if c.rule in ("range", "equivalence"))
+        return self.record.model_copy(update={"claim": kept})
+
+    def _sensitivity_cells(self) -> tuple[list[Cell], list[Cell]]:
+        """Cells to run first, and cells whose proposer differs from one of the first."""
+        plan = self.record.sensitivity
+        if plan is None:
+            return [], []
+        control, treatment = self._arms()
+        seeds = tuple(range(self._n(plan.seeds)))
+        first: list[Cell] = []
+        rest: list[Cell] = []
+        proposers = list(plan.proposers)
+        for name in (*plan.drifting, plan.stable):
+            for uses in plan.uses_per_learn:
+                world = _with_uses(load_scenario(name), uses)
+                first.append(Cell(world, control, seeds, f"uses_per_learn={uses}"))
+                for variant in plan.variants:
+                    if variant.uses_per_learn != uses:
+                        continue
+                    settings = plan.proposers[variant.proposer] | {
+                        "review.cadence_days": str(variant.cadence_days)
+                    }
+                    _, arm = override(world, treatment, settings)
+                    target = first if variant.proposer == proposers[0] else rest
+                    target.append(Cell(world, arm, seeds, variant.label))
+        return first, rest
+
+    def _carry_over(self, first: Sequence[Cell], rest: Sequence[Cell]) -> None:
+        by_key = {
+            (c.scenario.name, c.scenario.workload.uses_per_learn, c.arm.review.cadence_days): c
+            for c in first
+            if c.arm.review
+        }
+        for cell in rest:
+            review = cell.arm.review
+            assert review is not None
+            uses = cell.scenario.workload.uses_per_learn
+            finished = by_key[cell.scenario.name, uses, review.cadence_days]
+            carried, _ = reuse_without_calls(self.found[finished.digest], cell)
+            self.found.setdefault(cell.digest, {}).update(carried)
+
+    def _write(
+        self,
+        name: str,
+        published: Published | None,
+        replay_cells: list[Cell],
+        headline: list[Cell],
+        cells: list[Cell],
+    ) -> None:
+        record = self.record
+        table = tidy(cells, self.found)
+        replay = None
+        files: dict[str, pd.DataFrame | bytes | str] = {"replicates.csv.gz": table}
+        if published is not None:
+            frame = _published_frame(published)
+            replay = replay_table(table[table["variant"] == ""], frame)
+            series = over_time(replay_cells, self.found)
+            files["replay.csv"] = replay
+            files["replay.png"] = quality_over_time(
+                series, frame, "ADR 0003 replayed (diamonds: published, mean of two seeds)"
+            )
+        main = headline or replay_cells
+        series = over_time(main, self.found)
+        files["over_time.csv"] = series
+        own = tidy(main, self.found)
+        files["summary.csv"] = summarise(own, ESTIMANDS)
+        control = record.protocol.control or "baseline"
+        files["differences.csv"] = against_control(own, control, ESTIMANDS)
+        if headline:
+            files["quality.png"] = quality_over_time(series, None, f"ADR {record.adr}")
+        verdicts = judge(record, table, replay)
+        sensitivity = None
+        if record.sensitivity is not None:
+            protocol = record.protocol
+            sensitivity = judge_sensitivity(
+                record.sensitivity, protocol.treatment, protocol.control, table, protocol.estimand
+            )
+            files["sensitivity.csv"] = sensitivity
+        files["claims.json"] = json.dumps([v.plain() for v in verdicts], indent=1) + "\n"
+        files["report.md"] = markdown(record, verdicts, replay, sensitivity, self.notes)
+        self.results.finish(
+            files,
+            {
+                "kind": "verify",
+                "command": self._command(name),
+                "claims": {name: self.sha},
+                "code": code_digest(),
+                "notes": self.notes,
+                "cells": [
+                    {
+                        "scenario": cell.scenario.name,
+                        "arm": cell.arm.name,
+                        "variant": cell.variant,
+                        "digest": cell.digest,
+                        "seeds": [cell.seeds[0], cell.seeds[-1]],
+                    }
+                    for cell in cells
+                ],
+            },
+        )
+
+    def _command(self, name: str) -> str:
+        parts = ["elfmem-sim verify", name]
+        if self.seeds is not None:
+            parts.append(f"--seeds {self.seeds}")
+        if self.precision is not None:
+            parts.append(f"--precision {self.precision:g}pp")
+        return " ".join(parts)
+
+
+def _with_uses(scenario: Scenario, uses: int) -> Scenario:
+    workload = scenario.workload.model_copy(update={"uses_per_learn": uses})
+    return scenario.model_copy(update={"workload": workload})
+
+
+def _index(replicates: Sequence[Replicate]) -> Found:
+    found: Found = {}
+    for replicate in replicates:
+        found.setdefault(replicate.digest, {})[replicate.seed] = replicate
+    return found
+
+
+def _published_frame(published: Published) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            (scenario, arm, published.estimand, value)
+            for scenario, values in published.values.items()
+            for arm, value in zip(published.arms, values, strict=True)
+        ],
+        columns=["scenario", "arm", "estimand", "value"],
+    )
+
+
+def _read(record: ClaimFile, results: Results) -> Verification:
+    manifest = results.manifest()
+    verdicts = []
+    for data in json.loads(results.read("claims.json")):
+        low = -math.inf if data["low"] is None else data["low"]
+        high = math.inf if data["high"] is None else data["high"]
+        verdicts.append(replace(Verdict(**data), low=low, high=high))
+    present = manifest["files"]
+    return Verification(
+        record=record,
+        verdicts=verdicts,
+        replay=results.table("replay.csv") if "replay.csv" in present else None,
+        sensitivity=results.table("sensitivity.csv") if "sensitivity.csv" in present else None,
+        folder=results.folder,
+        notes=tuple(manifest["notes"]),
+    )
