@@ -1,0 +1,37 @@
+# One command sets up and runs the main job: make verify. One sets up and passes the tests: make test.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The first interpreter that is new enough.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+
+.PHONY: verify test lint bench results clean
+
+verify: $(VENV)/ready
+	$(BIN)/elfmem-sim verify adr-0004
+
+test: lint
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/ready
+	$(BIN)/python tests/bench.py
+
+# Rebuild the committed evidence (about twenty minutes on two cores).
+results: $(VENV)/ready
+	$(BIN)/elfmem-sim verify adr-0003 --seeds 1000 --out results/adr-0003 --overwrite
+	$(BIN)/elfmem-sim verify adr-0004 --seeds 1000 --out results/adr-0004 --overwrite
+
+$(VENV)/ready: pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "elfmem-sim needs Python 3.11 or newer; none was found." >&2; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist runs
