@@ -1,8 +1,10 @@
 """The command line: parse, call, print, exit code. Everything heavy is imported when needed."""
 
 import json
+import math
 import os
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +22,7 @@ scenarios_app = typer.Typer(no_args_is_help=True, help="List, show and check sce
 app.add_typer(scenarios_app, name="scenarios")
 
 EXIT_CONTRADICTED, EXIT_USAGE, EXIT_INCONCLUSIVE, EXIT_INTERRUPTED = 1, 2, 3, 130
+MAX_SEED = 2**64 - 1
 
 Seeds = Annotated[int | None, typer.Option("--seeds", help="Seeds per cell, from 0 upwards.")]
 Precision = Annotated[
@@ -52,16 +55,15 @@ Settings = Annotated[
 def main() -> None:
     """Run the command line; the entry point of ``elfmem-sim``."""
     try:
-        app()
+        app(prog_name="elfmem-sim")
     except UserError as error:
         _fail(str(error), EXIT_USAGE)
     except InvariantError as error:
         _fail(str(error), EXIT_CONTRADICTED)
-    except KeyboardInterrupt:
-        _fail("Interrupted. Run the same command again to go on.", EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_CONTRADICTED)
+    except SystemExit as leaving:
+        if leaving.code == EXIT_INTERRUPTED:  # Typer's own end of a KeyboardInterrupt, silent
+            _fail("Interrupted. Run the same command again to go on.", EXIT_INTERRUPTED)
+        raise
 
 
 def _fail(message: str, code: int) -> None:
@@ -96,8 +98,7 @@ def verify_command(
 ) -> None:
     """Run a decision record's protocol and judge its claims."""
     from elfmem_sim import report
-    from elfmem_sim.verdict import CONTRADICTING
-    from elfmem_sim.verify import verify
+    from elfmem_sim.verification import verify
 
     outcome = verify(
         record,
@@ -134,10 +135,16 @@ def verify_command(
         for note in outcome.notes:
             print(note)
         print(f"Results: {outcome.folder}")
-    if strict and CONTRADICTING & set(words):
-        raise typer.Exit(EXIT_CONTRADICTED)
-    if strict and "INCONCLUSIVE" in words:
-        raise typer.Exit(EXIT_INCONCLUSIVE)
+    if strict:
+        raise typer.Exit(_strict_code(words))
+
+
+def _strict_code(words: Collection[str]) -> int:
+    from elfmem_sim.verdict import CONTRADICTING
+
+    if CONTRADICTING & set(words):
+        return EXIT_CONTRADICTED
+    return EXIT_INCONCLUSIVE if "INCONCLUSIVE" in words else 0
 
 
 @app.command("run")
@@ -212,8 +219,8 @@ def replay_command(
     from elfmem_sim.scenario import load_scenario, override
     from elfmem_sim.simulate import as_record, simulate
 
-    if seed < 0:
-        raise UserError(seed, "a seed of at least 0", "Give a larger --seed.", "--seed")
+    if not 0 <= seed <= MAX_SEED:
+        raise UserError(seed, f"a seed from 0 to {MAX_SEED}", "Choose another seed.", "--seed")
     world, build = override(load_scenario(scenario), get_arm(arm), _settings(settings))
     run = simulate(world, build, seed, daily=daily, explain=explain)
     record = as_record(run, with_reviews=build.review is not None)
@@ -266,8 +273,12 @@ def scenarios_show(
 
     world = load_scenario(scenario)
     if keys:
+        header = ["key", "type", "meaning"]
         rows = [list(row) for row in (*describe_keys(), *describe_review_keys())]
-        report.print_table("Keys of a scenario, and of --set", ["key", "type", "meaning"], rows)
+        if as_json:
+            _print_json([dict(zip(header, row, strict=True)) for row in rows])
+        else:
+            report.print_table("Keys of a scenario, and of --set", header, rows)
     elif as_json:
         _print_json(world.model_dump(mode="json"))
     else:
@@ -300,7 +311,16 @@ def _cell(value: Any) -> str:
 
 
 def _print_json(document: Any) -> None:
-    print(json.dumps(document, indent=1))
+    print(json.dumps(_finite(document), indent=1, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """Put None where JSON has no number: one seed has no spread and an unbounded interval."""
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _workers(workers: int | None) -> int:
@@ -328,8 +348,8 @@ def _precision(text: str | None) -> float | None:
 def _settings(pairs: list[str] | None) -> dict[str, str]:
     settings = {}
     for pair in pairs or []:
-        key, equals, value = pair.partition("=")
+        key, equals, value = map(str.strip, pair.partition("="))
         if not equals or not key:
             raise UserError(pair, "KEY=VALUE", "Write workload.uses_per_learn=5.", "--set")
-        settings[key.strip()] = value.strip()
+        settings[key] = value
     return settings

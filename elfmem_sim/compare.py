@@ -30,6 +30,7 @@ def values_of(
 
     Raises:
         KeyError: If the table has no such cell.
+        ValueError: If a seed occurs twice in it.
     """
     rows = table[
         (table["scenario"] == scenario) & (table["arm"] == arm) & (table["variant"] == variant)
@@ -37,6 +38,8 @@ def values_of(
     if rows.empty:
         raise KeyError(f"no replicates of {scenario}, arm {arm}, variant {variant!r}")
     series = rows.set_index("seed")[estimand].sort_index()
+    if series.index.has_duplicates:
+        raise ValueError(f"{scenario}, arm {arm}, variant {variant!r}: a seed occurs twice")
     return series * PERCENT if estimand in SHARES else series.astype(float)
 
 
@@ -62,17 +65,16 @@ def differences(
         One difference per seed, in seed order, in percentage points where the estimand is a share.
 
     Raises:
-        ValueError: If the arms were not run at the same seeds.
+        ValueError: If the arms or the scenarios were not run at the same seeds.
     """
     total: NDArray[np.float64] | None = None
     seeds: list[int] | None = None
     for scenario in scenarios:
-        a = values_of(table, scenario, treatment, estimand, variants[0])
-        b = values_of(table, scenario, control, estimand, variants[1])
-        if list(a.index) != list(b.index) or (seeds is not None and list(a.index) != seeds):
+        a, b = _paired(table, scenario, treatment, control, estimand, variants)
+        if seeds is not None and list(a.index) != seeds:
             raise ValueError(
-                f"{scenario}: {treatment} and {control} have different seeds; a paired difference "
-                "needs the same"
+                f"{scenario} and {scenarios[0]} have different seeds; a mean over scenarios needs "
+                "the same"
             )
         seeds = list(a.index)
         difference = a.to_numpy(float) - b.to_numpy(float)
@@ -80,6 +82,24 @@ def differences(
     if total is None:
         raise ValueError("no scenario given")
     return total / len(scenarios)
+
+
+def _paired(
+    table: pd.DataFrame,
+    scenario: str,
+    treatment: str,
+    control: str,
+    estimand: str,
+    variants: tuple[str, str],
+) -> tuple[pd.Series, pd.Series]:
+    a = values_of(table, scenario, treatment, estimand, variants[0])
+    b = values_of(table, scenario, control, estimand, variants[1])
+    if list(a.index) != list(b.index):
+        raise ValueError(
+            f"{scenario}: {treatment} and {control} have different seeds; a paired difference "
+            "needs the same"
+        )
+    return a, b
 
 
 def summarise(table: pd.DataFrame, estimands: Sequence[str]) -> pd.DataFrame:
@@ -101,6 +121,9 @@ def against_control(table: pd.DataFrame, control: str, estimands: Sequence[str])
     """Return every other arm's paired difference to ``control``, per scenario and estimand.
 
     Columns: scenario, arm, control, estimand, mean, mcse, low, high, n.
+
+    Raises:
+        ValueError: If an arm and the control were not run at the same seeds.
     """
     rows = []
     for scenario in dict.fromkeys(table["scenario"]):
@@ -109,9 +132,7 @@ def against_control(table: pd.DataFrame, control: str, estimands: Sequence[str])
             if arm == control:
                 continue
             for estimand in estimands:
-                a = values_of(table, scenario, arm, estimand)
-                b = values_of(table, scenario, control, estimand)
-                e = paired_difference(a.to_numpy(float), b.to_numpy(float))
+                e = paired_difference(*_paired(table, scenario, arm, control, estimand, ("", "")))
                 rows.append((scenario, arm, control, estimand, e.mean, e.mcse, e.low, e.high, e.n))
     columns = ["scenario", "arm", "control", "estimand", "mean", "mcse", "low", "high", "n"]
     return pd.DataFrame(rows, columns=columns)

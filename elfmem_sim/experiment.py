@@ -1,6 +1,7 @@
 """Free studies: any scenarios and arms, with estimates and paired differences."""
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +13,10 @@ from elfmem_sim.compare import against_control, summarise
 from elfmem_sim.errors import UserError
 from elfmem_sim.figures import quality_over_time
 from elfmem_sim.progress import ProgressReport
-from elfmem_sim.scenario import load_scenario, override
+from elfmem_sim.scenario import Arm, load_scenario, override
 from elfmem_sim.store import Results, identity_of, over_time, tidy
 from elfmem_sim.study import Cell, code_digest, run_study
-from elfmem_sim.verify import ESTIMANDS, MAX_SEEDS, check_seeds
+from elfmem_sim.verification import ESTIMANDS, MAX_SEEDS, check_seeds
 
 DEFAULT_SEEDS = 100
 _GROWTH = 1.1
@@ -83,7 +84,7 @@ def run(
         summary=results.table("summary.csv"),
         differences=results.table("differences.csv"),
         folder=results.folder,
-        notes=tuple(manifest["notes"]),
+        notes=(*results.notes, *manifest["notes"]),
     )
 
 
@@ -91,16 +92,13 @@ def _cells(
     scenarios: Sequence[str], arms: Sequence[str], settings: Mapping[str, str], n: int
 ) -> list[Cell]:
     cells = []
+    builds = [get_arm(arm) for arm in arms]
+    if len(set(arms)) != len(arms):
+        raise UserError(", ".join(arms), "different arms", "Name each arm once.", "--arm")
     for name in scenarios:
-        for arm in arms:
-            build = get_arm(arm)
-            # A setting of the review applies to the arms that have one.
-            own = {
-                key: value
-                for key, value in settings.items()
-                if not (key.startswith("review.") and build.review is None and len(arms) > 1)
-            }
-            world, build = override(load_scenario(name), build, own)
+        for arm in builds:
+            own = {key: text for key, text in settings.items() if _concerns(key, arm, builds)}
+            world, build = override(load_scenario(name), arm, own)
             if build.review is not None:
                 from elfmem_sim.review import review_config
 
@@ -114,6 +112,17 @@ def _cells(
     return cells
 
 
+def _concerns(key: str, arm: Arm, arms: Sequence[Arm]) -> bool:
+    """Whether a setting is for ``arm``: one of a section, for the arms that have the section.
+
+    If none has it, the setting is for all, and an error.
+    """
+    section, _, _ = key.partition(".")
+    if section not in ("review", "ego") or getattr(arm, section) is not None:
+        return True
+    return all(getattr(other, section) is None for other in arms)
+
+
 def _complete(
     results: Results,
     cells: list[Cell],
@@ -124,7 +133,7 @@ def _complete(
     quiet: bool,
 ) -> None:
     done = results.replicates_so_far()
-    notes = list(results.notes)
+    notes: list[str] = []  # of the results; a repair is not part of them
     while True:
         with ProgressReport("runs", quiet=quiet) as report:
             found = run_study(
@@ -187,10 +196,11 @@ def _command(
     seeds: int | None,
     precision: float | None,
 ) -> str:
-    parts = ["elfmem-sim run", *scenarios, *(f"--arm {arm}" for arm in arms)]
-    parts += [f"--set {key}={value}" for key, value in settings.items()]
+    parts = ["elfmem-sim", "run", *scenarios]
+    parts += [part for arm in arms for part in ("--arm", arm)]
+    parts += [part for key, text in settings.items() for part in ("--set", f"{key}={text}")]
     if seeds is not None:
-        parts.append(f"--seeds {seeds}")
+        parts += ["--seeds", f"{seeds}"]
     if precision is not None:
-        parts.append(f"--precision {precision:g}pp")
-    return " ".join(parts)
+        parts += ["--precision", f"{precision:g}pp"]
+    return shlex.join(parts)

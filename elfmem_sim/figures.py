@@ -1,11 +1,12 @@
-"""Figures, one function each. They compute nothing; colours are Okabe and Ito's."""
+"""Figures, one function each. They estimate nothing; colours are Okabe and Ito's."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 COLOURS = {
     "baseline": "#000000",
@@ -23,6 +24,11 @@ NAMES = {
     "review": "review",
 }
 
+# Inches; the least width is that of the words around a single panel.
+_LEAST_WIDTH = 6.4
+_PANEL_HEIGHT = 2.5
+_LEFT, _RIGHT, _BESIDE = 0.8, 0.25, 0.25
+
 
 def quality_over_time(
     series: "pd.DataFrame", published: "pd.DataFrame | None" = None, title: str = ""
@@ -37,6 +43,12 @@ def quality_over_time(
     Returns:
         A PNG, the same bytes for the same data.
     """
+    return _png(_quality_figure(series, published, title))
+
+
+def _quality_figure(
+    series: "pd.DataFrame", published: "pd.DataFrame | None", title: str
+) -> "Figure":
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -44,60 +56,116 @@ def quality_over_time(
     scenarios = list(dict.fromkeys(data["scenario"]))
     columns = min(3, len(scenarios))
     rows = -(-len(scenarios) // columns)
-    figure = Figure(figsize=(4.2 * columns, 3.3 * rows + 0.5), dpi=120, layout="constrained")
+    width = max(_LEAST_WIDTH, 4.2 * columns)
+    head = _wrapped(title, 11 * width) + _wrapped(_key(data["n"]), 11.9 * width)
+    titles = ["\n".join(_wrapped(name, 9 * (width / columns - 0.4))) for name in scenarios]
+    title_height = 0.25 * max(name.count("\n") + 1 for name in titles)
+    styles = _styles(list(dict.fromkeys(data["arm"])))
+    names = [NAMES.get(arm, arm) for arm in styles]
+    legend_columns = min(len(names), max(1, int(10 * width / (max(map(len, names)) + 8))))
+    # All in inches. The layout is computed here, as matplotlib's own depends on how often it draws.
+    top = 0.15 + 0.2 * len(head) + title_height
+    bottom = 0.75 + 0.27 * -(-len(names) // legend_columns)
+    between = 0.65 + title_height
+    height = top + _PANEL_HEIGHT * rows + between * (rows - 1) + bottom
+    panel_width = (width - _LEFT - _RIGHT - _BESIDE * (columns - 1)) / columns
+
+    figure = Figure(figsize=(width, height), dpi=120)
     FigureCanvasAgg(figure)
-    axes = figure.subplots(rows, columns, sharey=True, squeeze=False)
-    for axis, scenario in zip(axes.flat, scenarios, strict=False):
-        _quality_panel(axis, data[data["scenario"] == scenario], published)
-        axis.set_title(scenario, fontsize=12)
+    axes = figure.subplots(
+        rows,
+        columns,
+        sharey=True,
+        squeeze=False,
+        gridspec_kw={
+            "left": _LEFT / width,
+            "right": 1 - _RIGHT / width,
+            "bottom": bottom / height,
+            "top": 1 - top / height,
+            "wspace": _BESIDE / panel_width,
+            "hspace": between / _PANEL_HEIGHT,
+        },
+    )
+    lines: dict[str, Any] = {}
+    for axis, scenario, name in zip(axes.flat, scenarios, titles, strict=False):
+        lines |= _quality_panel(axis, data[data["scenario"] == scenario], styles, published)
+        axis.set_title(name, fontsize=12)
+        axis.set_xlabel("day", fontsize=11)
     for axis in axes.flat[len(scenarios) :]:
         axis.set_axis_off()
     for axis in axes[:, 0]:
         axis.set_ylabel("quality ratio (%)", fontsize=11)
-    for axis in axes.flat[: len(scenarios)]:
-        axis.set_xlabel("day", fontsize=11)
-    handles, labels = axes.flat[0].get_legend_handles_labels()
-    n = int(data["n"].min())
     figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(5, len(labels)), fontsize=11,
-        frameon=False,
+        [lines[arm] for arm in styles], names, loc="lower center", ncols=legend_columns,
+        fontsize=11, frameon=False,
     )  # fmt: skip
-    figure.suptitle(
-        f"{title}\nline: mean of {n} seeds; dark band: 95 % interval of the mean; "
-        "light band: middle half of the seeds".strip(),
-        fontsize=11,
+    figure.suptitle("\n".join(head), fontsize=11, y=1 - 0.08 / height)
+    return figure
+
+
+def _key(n: "pd.Series") -> str:
+    """Say what lines and bands are."""
+    least, most = int(n.min()), int(n.max())
+    if most == 1:
+        return "line: one seed; one seed has no interval"
+    seeds = f"{least}" if least == most else f"{least} to {most}"
+    return (
+        f"line: mean of {seeds} seeds; dark band: 95 % interval of the mean; light band: middle "
+        "half of the seeds"
     )
-    return _png(figure)
 
 
-def _quality_panel(axis: Any, data: "pd.DataFrame", published: "pd.DataFrame | None") -> None:
-    for arm, colour in _coloured(list(dict.fromkeys(data["arm"]))):
+def _quality_panel(
+    axis: Any,
+    data: "pd.DataFrame",
+    styles: Mapping[str, tuple[str, str]],
+    published: "pd.DataFrame | None",
+) -> dict[str, Any]:
+    from scipy.special import stdtrit  # type: ignore[import-untyped, unused-ignore]
+
+    lines = {}
+    for arm in dict.fromkeys(data["arm"]):
+        colour, dashes = styles[arm]
         rows = data[data["arm"] == arm]
         day = rows["day"].to_numpy()
-        mean, error = 100 * rows["mean"].to_numpy(), 196 * rows["mcse"].fillna(0.0).to_numpy()
+        mean = 100 * rows["mean"].to_numpy()
+        # Student's interval, as in the tables. One seed has none, and so no band.
+        error = 100 * stdtrit(rows["n"].to_numpy() - 1, 0.975) * rows["mcse"].to_numpy()
         axis.fill_between(
             day, 100 * rows["q25"], 100 * rows["q75"], color=colour, alpha=0.10, linewidth=0
         )
         axis.fill_between(day, mean - error, mean + error, color=colour, alpha=0.35, linewidth=0)
-        axis.plot(day, mean, color=colour, linewidth=1.8, label=NAMES.get(arm, arm))
+        (lines[arm],) = axis.plot(day, mean, color=colour, linewidth=1.8, linestyle=dashes)
         if published is not None:
             mark = published[
                 (published["scenario"] == rows["scenario"].iloc[0]) & (published["arm"] == arm)
             ]
-            axis.plot(
-                [day[-1]] * len(mark), mark["value"], marker="D", markersize=6, linestyle="none",
-                markerfacecolor=colour, markeredgecolor="white", clip_on=False,
-            )  # fmt: skip
+            for value in mark["value"]:
+                axis.plot(
+                    day[-1], value, marker="D", markersize=6, linestyle="none",
+                    markerfacecolor=colour, markeredgecolor="white", clip_on=False,
+                )  # fmt: skip
     axis.grid(alpha=0.25)
     axis.tick_params(labelsize=10)
+    return lines
 
 
-def _coloured(arms: Sequence[str]) -> list[tuple[str, str]]:
-    spare = iter(_OTHER)
-    return [(arm, COLOURS.get(arm) or next(spare, "#666666")) for arm in arms]
+def _styles(arms: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """Return colour and dashes by arm, the same in every panel; no two arms look alike."""
+    spare = ((colour, dashes) for dashes in ("-", "--", ":", "-.") for colour in _OTHER)
+    return {
+        arm: (COLOURS[arm], "-") if arm in COLOURS else next(spare, ("#666666", "-"))
+        for arm in arms
+    }
 
 
-def _png(figure: Any) -> bytes:
+def _wrapped(text: str, letters: float) -> list[str]:
+    from textwrap import wrap
+
+    return wrap(text, int(letters))
+
+
+def _png(figure: "Figure") -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()

@@ -5,12 +5,47 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from elfmem_sim.claims import ClaimFile
+from elfmem_sim.compare import SHARES
 from elfmem_sim.verdict import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Rows = list[list[str]]
+
+_UNBOUNDED = 10_000  # columns; a table takes only those that it needs
+
+OTHER_ESTIMANDS = (
+    "quality_ratio",
+    "quality_ratio_over_time",
+    "recent_reach",
+    "ego_moat",
+    "const_align_to_self",
+    "retention",
+    "amendments_per_year",
+    "proposer_calls_per_year",
+)
+"""Estimands in which a report repeats the comparison, in order."""
+
+THREATS = (
+    "The model is not elfmem's retrieval pipeline: one formula scores every block, without "
+    "elfmem's search window, graph expansion, consolidation or archiving.",
+    'The regime change, published as a "rotation by 60 degrees", is a blend: 0.5 of the old self '
+    "and 0.866 of a direction drawn around it, so the angle differs from seed to seed.",
+    "The estimand is the quality ratio on the last measured day; its mean over the run "
+    "(quality_ratio_over_time) weighs early and late days alike and can differ in size.",
+)
+"""What limits any study on the published workloads."""
+
+REVIEW_THREATS = (
+    "How often an agent uses what it has learned (uses_per_learn) is an assumption; the decision "
+    "record does not state it.",
+    "The stand-in proposer and embedding are ideal: a proposal says what its evidence says, and "
+    "its text embeds to exactly that, which a language model need not reach.",
+    "On elfmem 0.20, constitutional blocks no longer appear in ATTENTION at all, so this "
+    "mechanism cannot act there.",
+)
+"""What limits a study of the review besides."""
 
 
 def interval(low: float, high: float, digits: int = 1) -> str:
@@ -103,6 +138,16 @@ def estimate_rows(frame: "pd.DataFrame", keys: Sequence[str]) -> tuple[list[str]
     return header, rows
 
 
+def difference_rows(differences: "pd.DataFrame") -> tuple[list[str], Rows]:
+    """Return header and rows of the paired differences in ``OTHER_ESTIMANDS``."""
+    shown = differences[differences["estimand"].isin(OTHER_ESTIMANDS)]
+    header, rows = estimate_rows(shown, ["scenario", "arm", "estimand"])
+    for row in rows:
+        row[2] += " (pp)" if row[2] in SHARES else ""
+    header[header.index("mean")] = "difference"
+    return header, rows
+
+
 def markdown_table(header: Sequence[str], rows: Rows) -> str:
     """Return a table in Markdown."""
     lines = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
@@ -116,6 +161,7 @@ def markdown(
     replay: "pd.DataFrame | None",
     sensitivity: "pd.DataFrame | None",
     notes: Sequence[str],
+    differences: "pd.DataFrame | None" = None,
 ) -> str:
     """Return the whole verification as Markdown, verdicts first."""
     parts = [
@@ -141,21 +187,33 @@ def markdown(
             "seeds.\n",
             markdown_table(*replay_rows(replay)),
         ]
+    if differences is not None:
+        parts += [
+            "## The same comparison in other estimands\n",
+            f"Each arm minus {record.protocol.control or 'baseline'}, paired within seed: shares "
+            "in percentage points (pp), amendments and proposer calls in counts per year.\n",
+            markdown_table(*difference_rows(differences)),
+        ]
+    threats = THREATS + REVIEW_THREATS if record.protocol.treatment else THREATS
+    parts += ["## Threats to validity\n", "\n".join(f"- {threat}" for threat in threats) + "\n"]
     return "\n".join(parts)
 
 
 def print_table(title: str, header: Sequence[str], rows: Rows) -> None:
-    """Print a table: as wide as the terminal, or as wide as it needs to be without one."""
+    """Print a table: as wide as the terminal, or as wide as it needs to be without one.
+
+    No cell is cut short: what does not fit goes on in the next line.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    console = Console()
+    console = Console(markup=False)
     if not console.is_terminal:
-        console = Console(width=200, no_color=True)
+        console = Console(width=_UNBOUNDED, no_color=True, markup=False)
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
     for name in header:
-        table.add_column(name)
+        table.add_column(name, overflow="fold")
     for row in rows:
         table.add_row(*row)
     console.print(table)

@@ -12,9 +12,10 @@ import io
 import json
 import os
 import platform
-import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import version
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +25,16 @@ from elfmem_sim.study import TALLIES, Cell, Replicate, from_plain, to_plain
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import NDArray
 
 FORMAT = 1
 """Version of the folder's layout; a newer one is refused, not misread."""
 
 MANIFEST = "manifest.json"
 PARTIAL = "partial.jsonl"
+_NEW = ".new"
 _PACKAGES = ("elfmem", "numpy", "scipy", "pandas", "numba", "matplotlib")
+_NAMES = ("scenario", "arm", "control", "variant", "estimand")
 
 
 class Results:
@@ -39,10 +43,11 @@ class Results:
     Args:
         folder: Where it is or will be.
         identity: Digest of the command that fills it; empty to read whatever is there.
-        overwrite: Whether a folder with other results may be emptied.
+        overwrite: Whether a folder with other results may be emptied. One that holds anything
+            else is never touched.
 
     Raises:
-        UserError: If the folder holds other results, is damaged, or cannot be written.
+        UserError: If the folder holds anything else, is damaged, or cannot be read and written.
     """
 
     def __init__(self, folder: Path, identity: str = "", *, overwrite: bool = False) -> None:
@@ -53,43 +58,80 @@ class Results:
             self._claim(overwrite=overwrite)
 
     def _claim(self, *, overwrite: bool) -> None:
-        remedy = "Choose another --out, or empty it with --overwrite."
-        if self.folder.is_file():
-            raise UserError(str(self.folder), "a folder", remedy, "--out")
-        present = {path.name for path in self.folder.iterdir()} if self.folder.is_dir() else set()
-        if present and overwrite:
-            if not present & {MANIFEST, PARTIAL}:
+        with self._access():
+            present = self._present()
+            if overwrite:
+                self._empty(present)
+                present = set()
+            elif present == {PARTIAL} and not self._header().endswith(b"\n"):
+                present = set()  # killed before anything was kept
+                (self.folder / PARTIAL).unlink()
+            if present and self._owner(present) != self.identity:
                 raise UserError(
-                    str(self.folder), "an empty folder or a results folder", remedy, "--out"
+                    str(self.folder),
+                    "an empty folder or results of this very command",
+                    "Choose another --out, or empty it with --overwrite.",
+                    "--out",
                 )
-            shutil.rmtree(self.folder)
-            present = set()
-        if present and self._owner(present) != self.identity:
+            if MANIFEST not in present:
+                self.folder.mkdir(parents=True, exist_ok=True)
+                with (self.folder / PARTIAL).open("a", encoding="utf-8") as log:
+                    if log.tell() == 0:
+                        log.write(json.dumps({"format": FORMAT, "identity": self.identity}) + "\n")
+            elif PARTIAL in present:
+                (self.folder / PARTIAL).unlink()
+
+    def _present(self) -> set[str]:
+        """Return the names of what is in the folder, if there is one."""
+        if self.folder.is_dir():
+            return {path.name for path in self.folder.iterdir()}
+        if self.folder.exists():
+            raise UserError(str(self.folder), "a folder", "Choose another --out.", "--out")
+        return set()
+
+    def _empty(self, present: set[str]) -> None:
+        """Remove results, whosever they are, from a folder that holds nothing else."""
+        own = {MANIFEST, MANIFEST + _NEW, PARTIAL} if self._owner(present) else set()
+        if MANIFEST in present & own:
+            own.update(self.manifest()["files"])
+        foreign = sorted(present - own)
+        if foreign:
             raise UserError(
-                str(self.folder), "an empty folder or results of this very command", remedy, "--out"
+                str(self.folder / foreign[0]),
+                "a folder with nothing but results, as --overwrite empties it",
+                "Move it away or choose another --out.",
+                "--out",
             )
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with (self.folder / PARTIAL).open("a", encoding="utf-8") as log:
-                if log.tell() == 0 and MANIFEST not in present:
-                    log.write(json.dumps({"format": FORMAT, "identity": self.identity}) + "\n")
-        except OSError as error:
-            raise UserError(
-                str(self.folder), "a folder that can be written", f"{error.strerror}.", "--out"
-            ) from None
-        if MANIFEST in present:
-            (self.folder / PARTIAL).unlink()
+        for name in present:
+            (self.folder / name).unlink()
 
     def _owner(self, present: set[str]) -> str:
+        """Return the identity of the results in the folder, or nothing if it holds none."""
         if MANIFEST in present:
             return str(self.manifest().get("identity", ""))
-        if PARTIAL in present:
-            with (self.folder / PARTIAL).open(encoding="utf-8") as log:
-                try:
-                    return str(json.loads(log.readline()).get("identity", ""))
-                except ValueError:
-                    return ""
-        return ""
+        try:
+            header = json.loads(self._header()) if PARTIAL in present else {}
+            found, identity = int(header["format"]), str(header["identity"])
+        except (ValueError, KeyError, TypeError):
+            return ""
+        _check_format(found, self.folder / PARTIAL)
+        return identity
+
+    def _header(self) -> bytes:
+        with (self.folder / PARTIAL).open("rb") as log:
+            return log.readline()
+
+    @contextmanager
+    def _access(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise UserError(
+                str(self.folder),
+                "a folder that can be read and written",
+                f"The system says: {error.strerror}.",
+                "--out",
+            ) from None
 
     @property
     def finished(self) -> bool:
@@ -98,21 +140,38 @@ class Results:
 
     def append(self, replicates: Sequence[Replicate]) -> None:
         """Add finished replicates durably; they survive whatever happens to the process next."""
-        with (self.folder / PARTIAL).open("a", encoding="utf-8") as log:
+        with self._access(), (self.folder / PARTIAL).open("a", encoding="utf-8") as log:
             log.writelines(json.dumps(to_plain(replicate)) + "\n" for replicate in replicates)
             log.flush()
             os.fsync(log.fileno())
 
     def replicates_so_far(self) -> list[Replicate]:
-        """Return what an interrupted run left; a torn last line is cut off, with a note."""
+        """Return what an interrupted run left; a torn last line is cut off, with a note.
+
+        Raises:
+            UserError: If any other line is not a replicate.
+        """
         path = self.folder / PARTIAL
         if not path.is_file():
             return []
-        lines = path.read_bytes().split(b"\n")
-        if lines[-1]:
-            self.notes.append("The last record was cut off in the middle; it will be run again.")
-            path.write_bytes(b"\n".join(lines[:-1]) + b"\n")
-        return [from_plain(json.loads(line)) for line in lines[1:-1]]
+        with self._access():
+            data = path.read_bytes()
+            *lines, torn = data.split(b"\n")
+            if torn:
+                self.notes.append("The last record was cut off in the middle; it is run again.")
+                os.truncate(path, len(data) - len(torn))
+        replicates = []
+        for number, line in enumerate(lines[1:], start=2):
+            try:
+                replicates.append(from_plain(json.loads(line)))
+            except (ValueError, KeyError, TypeError, OverflowError):
+                raise UserError(
+                    f"{line[:20].decode(errors='replace')}...",
+                    "a replicate",
+                    "The file was changed or damaged. Start afresh with --overwrite.",
+                    f"{path}: line {number}",
+                ) from None
+        return replicates
 
     def finish(
         self, files: Mapping[str, "pd.DataFrame | bytes | str"], manifest: Mapping[str, Any]
@@ -123,22 +182,21 @@ class Results:
             files: Content by file name; data frames become CSV, gzipped where the name says so.
             manifest: What the folder holds and how it came about.
         """
-        sums = {}
-        for name, content in files.items():
-            data = _bytes(name, content)
-            (self.folder / name).write_bytes(data)
-            sums[name] = hashlib.sha256(data).hexdigest()
+        packed = {name: _bytes(name, content) for name, content in files.items()}
         whole = {
             "format": FORMAT,
             "identity": self.identity,
             **manifest,
             "versions": versions(),
-            "files": sums,
+            "files": {name: hashlib.sha256(data).hexdigest() for name, data in packed.items()},
         }
-        temporary = self.folder / (MANIFEST + ".new")
-        temporary.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
-        temporary.replace(self.folder / MANIFEST)
-        (self.folder / PARTIAL).unlink(missing_ok=True)
+        with self._access():
+            for name, data in packed.items():
+                (self.folder / name).write_bytes(data)
+            temporary = self.folder / (MANIFEST + _NEW)
+            temporary.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+            temporary.replace(self.folder / MANIFEST)
+            (self.folder / PARTIAL).unlink(missing_ok=True)
 
     def manifest(self) -> dict[str, Any]:
         """Return the manifest.
@@ -154,17 +212,20 @@ class Results:
                 "Finish or rerun the study.",
                 "results",
             )
+        with self._access():
+            data = path.read_bytes()
         try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
+            manifest = json.loads(data)
             found = int(manifest["format"])
+            dict(manifest["files"])
         except (ValueError, KeyError, TypeError):
             raise UserError(
-                str(path), "a whole manifest", "Rerun the study with --overwrite.", "results"
+                str(path),
+                "a whole manifest of a results folder",
+                "Choose another folder, or remove this one and run the study again.",
+                "results",
             ) from None
-        if found > FORMAT:
-            raise UserError(
-                f"format {found}", f"format {FORMAT} or older", "Upgrade elfmem-sim.", str(path)
-            )
+        _check_format(found, path)
         return dict(manifest)
 
     def read(self, name: str) -> bytes:
@@ -175,12 +236,14 @@ class Results:
         """
         manifest = self.manifest()
         path = self.folder / name
-        data = path.read_bytes() if path.is_file() else b""
+        with self._access():
+            data = path.read_bytes() if path.is_file() else b""
         if hashlib.sha256(data).hexdigest() != manifest["files"].get(name):
             raise UserError(
                 str(path),
                 "the file that the manifest describes",
-                f"It is missing, cut or changed. Rebuild it: {manifest.get('command', '')}",
+                f"It is missing, cut or changed. Rebuild it: {manifest.get('command', '')} "
+                f"--out {shlex.quote(str(self.folder))} --overwrite",
                 "results",
             )
         return gzip.decompress(data) if name.endswith(".gz") else data
@@ -189,12 +252,28 @@ class Results:
         """Return one of the folder's tables; see :meth:`read` for what is raised."""
         import pandas as pd
 
-        return pd.read_csv(
-            io.BytesIO(self.read(name)),
-            keep_default_na=False,
-            na_values=["nan"],
-            float_precision="round_trip",
+        table = pd.read_csv(io.BytesIO(self.read(name)), dtype=str, keep_default_na=False)
+        for key in table.columns:
+            if key not in _NAMES:  # a scenario may be called 007 or nan
+                table[key] = _numbers(table[key])
+        return table
+
+
+def _check_format(found: int, path: Path) -> None:
+    if found > FORMAT:
+        raise UserError(
+            f"format {found}", f"format {FORMAT} or older", "Upgrade elfmem-sim.", str(path)
         )
+
+
+def _numbers(column: "pd.Series") -> "NDArray[Any] | pd.Series":
+    """Return numbers as Python reads them, to the last bit; a column of words stays one."""
+    for kind in ("int64", "float64"):
+        try:
+            return column.to_numpy(object).astype(kind)
+        except ValueError:
+            continue
+    return column
 
 
 def _bytes(name: str, content: "pd.DataFrame | bytes | str") -> bytes:
@@ -212,8 +291,15 @@ def versions() -> dict[str, str]:
     return {
         "elfmem-sim": __version__,
         "python": platform.python_version(),
-        **{name: version(name) for name in _PACKAGES},
+        **{name: _version(name) for name in _PACKAGES},
     }
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:  # an arm without a review does without elfmem
+        return "not installed"
 
 
 def identity_of(parts: Iterable[object]) -> str:

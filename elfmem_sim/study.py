@@ -96,7 +96,7 @@ class Replicate:
 def code_digest() -> str:
     """Digest of the sources that a replicate's numbers come from."""
     here = Path(__file__).parent
-    names = ("simulate", "review", "thin", "standins", "topics", "streams")
+    names = ("fields", "study", "simulate", "review", "thin", "standins", "topics", "streams")
     digest = hashlib.sha256()
     for source in [*(here / f"{name}.py" for name in names), *sorted(here.glob("kernel/*.py"))]:
         digest.update(source.read_bytes())
@@ -238,9 +238,12 @@ def from_plain(data: dict[str, Any]) -> Replicate:
         ValueError: If a field does not hold what it should.
     """
     packed = np.frombuffer(base64.b64decode(data["snapshots"], validate=True), "<f8")
+    tallies = np.array(data["tallies"], np.int64)
+    if tallies.shape != (len(TALLIES),):
+        raise ValueError(f"{len(TALLIES)} tallies are needed, not {data['tallies']}")
     return Replicate(
         str(data["digest"]),
         int(data["seed"]),
         packed.reshape(-1, len(SNAPSHOT_FIELDS)).astype(np.float64),
-        np.array(data["tallies"], np.int64),
+        tallies,
     )

@@ -89,7 +89,7 @@ def judge(record: ClaimFile, table: pd.DataFrame, replay: pd.DataFrame | None) -
         "range": lambda claim: _range(record, claim, table),
         "equivalence": lambda claim: _equivalence(record, claim, table),
         "improvement": lambda claim: _improvement(record, claim, table),
-        "judges": lambda claim: _judges(claim, table),
+        "judges": lambda claim: _judges(record, claim, table),
         "promise": lambda claim: _promise(claim, table),
         "replay": lambda claim: _replay(record, claim, replay),
     }
@@ -202,9 +202,13 @@ def _improvement(record: ClaimFile, claim: Claim, table: pd.DataFrame) -> Verdic
     )
 
 
-def _judges(claim: Claim, table: pd.DataFrame) -> Verdict:
+def _judges(record: ClaimFile, claim: Claim, table: pd.DataFrame) -> Verdict:
     label = claim.variant.label if claim.variant else ""
-    rows = table[table["scenario"].isin(claim.scenarios) & (table["variant"] == label)]
+    rows = table[
+        table["scenario"].isin(claim.scenarios)
+        & (table["arm"] == record.protocol.treatment)
+        & (table["variant"] == label)
+    ]
     share = 100.0 * (1.0 - rows["insufficient"] / rows["reviews"])
     by_seed = share.groupby(rows["seed"]).mean().to_numpy(float)
     e = mean_interval(by_seed)
@@ -282,17 +286,24 @@ def _replay(record: ClaimFile, claim: Claim, replay: pd.DataFrame | None) -> Ver
 
 
 def _correct_families(record: ClaimFile, verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Apply Holm within each family; a verdict that does not survive it is softened."""
+    """Apply Holm within each family; a verdict that does not survive it is softened.
+
+    A claim that was not tested (exactly zero) takes no part in the correction.
+    """
     corrected = list(verdicts)
-    families = {claim.family for claim in record.claim if claim.family}
-    for family in sorted(families):
-        members = [i for i, claim in enumerate(record.claim) if claim.family == family]
+    tested = [
+        claim.family if verdict.p is not None else ""
+        for claim, verdict in zip(record.claim, verdicts, strict=True)
+    ]
+    for family in sorted(set(tested) - {""}):
+        members = [i for i, own in enumerate(tested) if own == family]
         adjusted = holm(np.array([verdicts[i].p for i in members], float))
         for i, p in zip(members, adjusted, strict=True):
             verdict = verdicts[i].verdict
             if p >= ALPHA and verdict in ("ABOVE", "BELOW"):
                 verdict = "CONSISTENT"
-            if p >= ALPHA and record.claim[i].rule == "improvement" and verdict == "REPRODUCED":
+            shown_by_p = record.claim[i].rule in ("improvement", "equivalence")
+            if p >= ALPHA and shown_by_p and verdict == "REPRODUCED":
                 verdict = "INCONCLUSIVE"
             corrected[i] = replace(verdicts[i], p=float(p), verdict=verdict)
     return corrected

@@ -85,13 +85,19 @@ def verify(
         InvariantError: If elfmem breaks one of ADR 0004's promises in any run.
     """
     record, sha = load_claims(name)
+    hashes = {name: sha}
+    if record.replay:
+        hashes[record.replay] = load_claims(record.replay)[1]
     check_seeds(seeds, least=2)
+    check_precision(precision)
     elfmem = require_elfmem()
-    identity = identity_of((name, sha, seeds, precision, code_digest(), elfmem))
+    identity = identity_of(
+        (*hashes.items(), seeds, precision, code_digest(), elfmem, *_inputs(record))
+    )
     folder = out or Path("runs") / f"{name}-{identity[:8]}"
     results = Results(folder, identity, overwrite=overwrite)
     if not results.finished:
-        _Run(record, sha, results, seeds, precision, workers, quiet).complete(name)
+        _Run(record, hashes, results, seeds, precision, workers, quiet).complete(name)
     return _read(record, results)
 
 
@@ -105,11 +111,38 @@ def check_seeds(seeds: int | None, *, least: int) -> None:
         raise UserError(seeds, f"at least {least} seeds", "Give a larger --seeds.", "--seeds")
 
 
+def check_precision(precision: float | None) -> None:
+    """Refuse a half-width that no number of seeds reaches.
+
+    Raises:
+        UserError: If ``precision`` is not a positive number.
+    """
+    if precision is not None and not precision > 0.0:
+        raise UserError(
+            precision, "a half-width above 0 in percentage points", "Write 0.5pp.", "--precision"
+        )
+
+
+def _inputs(record: ClaimFile) -> Iterator[str]:
+    """Digests of the shipped scenarios and arms that the record rests on."""
+    protocol, source = record.protocol, _replayed(record).published
+    pairs = [(s, a) for s in protocol.scenarios for a in (protocol.control, protocol.treatment)]
+    if source is not None:
+        pairs += [(scenario, arm) for scenario in source.values for arm in source.arms]
+    for scenario, arm in pairs:
+        yield Cell(load_scenario(scenario), ARMS[arm], ()).digest
+
+
+def _replayed(record: ClaimFile) -> ClaimFile:
+    """Return the record whose published table is replayed: another's, or its own."""
+    return load_claims(record.replay)[0] if record.replay else record
+
+
 class _Run:
     def __init__(
         self,
         record: ClaimFile,
-        sha: str,
+        hashes: dict[str, str],
         results: Results,
         seeds: int | None,
         precision: float | None,
@@ -117,7 +150,7 @@ class _Run:
         quiet: bool,
     ) -> None:
         self.record = record
-        self.sha = sha
+        self.hashes = hashes
         self.results = results
         self.seeds = seeds
         self.precision = precision
@@ -161,7 +194,7 @@ class _Run:
             self.found.setdefault(digest, {}).update(by_seed)
 
     def _replay_cells(self) -> tuple[Published | None, list[Cell]]:
-        source = load_claims(self.record.replay)[0] if self.record.replay else self.record
+        source = _replayed(self.record)
         if source.published is None:
             return None, []
         seeds = tuple(range(self._n(source.protocol.seeds)))
@@ -278,7 +311,8 @@ class _Run:
         own = tidy(main, self.found)
         files["summary.csv"] = summarise(own, ESTIMANDS)
         control = record.protocol.control or "baseline"
-        files["differences.csv"] = against_control(own, control, ESTIMANDS)
+        differences = against_control(own, control, ESTIMANDS)
+        files["differences.csv"] = differences
         if headline:
             files["quality.png"] = quality_over_time(series, None, f"ADR {record.adr}")
         verdicts = judge(record, table, replay)
@@ -290,13 +324,15 @@ class _Run:
             )
             files["sensitivity.csv"] = sensitivity
         files["claims.json"] = json.dumps([v.plain() for v in verdicts], indent=1) + "\n"
-        files["report.md"] = markdown(record, verdicts, replay, sensitivity, self.notes)
+        files["report.md"] = markdown(
+            record, verdicts, replay, sensitivity, self.notes, differences
+        )
         self.results.finish(
             files,
             {
                 "kind": "verify",
                 "command": self._command(name),
-                "claims": {name: self.sha},
+                "claims": self.hashes,
                 "code": code_digest(),
                 "notes": self.notes,
                 "cells": [
@@ -350,7 +386,8 @@ def _read(record: ClaimFile, results: Results) -> Verification:
     for data in json.loads(results.read("claims.json")):
         low = -math.inf if data["low"] is None else data["low"]
         high = math.inf if data["high"] is None else data["high"]
-        verdicts.append(replace(Verdict(**data), low=low, high=high))
+        bootstrap = None if data["bootstrap"] is None else tuple(data["bootstrap"])
+        verdicts.append(replace(Verdict(**data), low=low, high=high, bootstrap=bootstrap))
     present = manifest["files"]
     return Verification(
         record=record,

@@ -1,0 +1,406 @@
+"""Tests of `elfmem_sim.report`: what a reader sees on the terminal and in Markdown."""
+
+import io
+import math
+import re
+
+import pandas as pd
+import pytest
+
+from elfmem_sim.claims import load_claims
+from elfmem_sim.report import (
+    OTHER_ESTIMANDS,
+    REVIEW_THREATS,
+    THREATS,
+    difference_rows,
+    estimate_rows,
+    interval,
+    markdown,
+    markdown_table,
+    print_table,
+    replay_rows,
+    sensitivity_rows,
+    verdict_table,
+)
+from elfmem_sim.verdict import Verdict
+
+
+def verdict(**more):
+    fields = {
+        "id": "gain.drifting",
+        "statement": "It gains.",
+        "rule": "range",
+        "verdict": "REPRODUCED",
+        "estimate": 11.526,
+        "low": 10.811,
+        "high": 12.244,
+        "n": 400,
+        "unit": "pp",
+        "p": 0.01234,
+        "bootstrap": (10.8, 12.2),
+        "assumption": "assumed",
+        "detail": "claimed +9 to +14 pp",
+    }
+    return Verdict(**{**fields, **more})
+
+
+REPLAY = pd.DataFrame(
+    [("adr-0003/stable", "baseline", "x", 85.3, 85.34, 84.5, 80.58, 88.43, 3, 1.6, 83.3)],
+    columns=[
+        "scenario", "arm", "estimand", "published", "replayed", "mean", "low", "high", "n", "sd",
+        "percentile",
+    ],
+)  # fmt: skip
+
+SENSITIVITY = pd.DataFrame(
+    [(3, 30, "noisy", 97.6, 3.77, 6.51, 5.28, 7.73, "BELOW", 0.024, 0.0, 0.1, "REPRODUCED", 100)],
+    columns=[
+        "uses_per_learn", "cadence_days", "proposer", "judged", "amendments", "gain", "gain_low",
+        "gain_high", "gain_verdict", "tax", "tax_low", "tax_high", "tax_verdict", "n",
+    ],
+)  # fmt: skip
+
+
+def differences(scenarios=("adr-0004/stable", "adr-0004/slow_drift"), n=400):
+    low, high = (1.0, 2.0) if n > 1 else (-math.inf, math.inf)
+    rows = [
+        (scenario, "review", "baseline", estimand, 1.5, 0.25, low, high, n)
+        for scenario in scenarios
+        for estimand in (*OTHER_ESTIMANDS, "es_concentration")
+    ]
+    columns = ["scenario", "arm", "control", "estimand", "mean", "mcse", "low", "high", "n"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def as_dict(table):
+    header, rows = table
+    (row,) = rows
+    return dict(zip(header, row, strict=True))
+
+
+# --- interval ---
+
+
+def test_an_interval_has_the_digits_asked_for():
+    assert interval(-1.26, 3.0, 2) == "-1.26 to 3.00"
+
+
+@pytest.mark.parametrize("ends", [(-math.inf, math.inf), (0.0, math.inf), (math.nan, math.nan)])
+def test_an_interval_without_an_end_is_unbounded(ends):
+    assert interval(*ends) == "unbounded"
+
+
+# --- verdicts ---
+
+
+def test_a_verdict_is_shown_with_effect_interval_n_and_p():
+    assert as_dict(verdict_table([verdict()])) == {
+        "claim": "gain.drifting",
+        "verdict": "REPRODUCED",
+        "effect": "11.53 pp",
+        "interval": "10.81 to 12.24",
+        "n": "400",
+        "p": "0.0123",
+        "detail": "claimed +9 to +14 pp",
+    }
+
+
+@pytest.mark.parametrize(
+    ("p", "shown"),
+    [(None, ""), (0.0, "<0.0001"), (9e-5, "<0.0001"), (1e-4, "0.0001"), (1.0, "1.0000")],
+)
+def test_p_values(p, shown):
+    assert as_dict(verdict_table([verdict(p=p)]))["p"] == shown
+
+
+def test_violations_are_whole_numbers():
+    row = as_dict(verdict_table([verdict(unit="violations", estimate=0.0, low=0.0, high=0.0)]))
+    assert (row["effect"], row["interval"]) == ("0 violations", "0 to 0")
+
+
+def test_a_verdict_without_bounds_says_unbounded():
+    row = as_dict(verdict_table([verdict(low=-math.inf, high=math.inf)]))
+    assert row["interval"] == "unbounded"
+
+
+def test_verdicts_keep_their_order():
+    _, rows = verdict_table([verdict(id="z"), verdict(id="a")])
+    assert [row[0] for row in rows] == ["z", "a"]
+
+
+# --- the other tables ---
+
+
+def test_a_replayed_figure_is_shown_beside_the_published_one():
+    assert as_dict(replay_rows(REPLAY)) == {
+        "scenario": "adr-0003/stable",
+        "arm": "baseline",
+        "published": "85.3",
+        "seeds 0, 1": "85.3",
+        "population": "84.5",
+        "95 % interval": "80.6 to 88.4",
+        "n": "3",
+        "percentile": "83",
+    }
+
+
+def test_a_combination_is_shown_with_gain_tax_and_n():
+    assert as_dict(sensitivity_rows(SENSITIVITY)) == {
+        "uses": "3",
+        "cadence": "30 d",
+        "proposer": "noisy",
+        "reviews that judge": "98 %",
+        "amendments": "3.8",
+        "gain": "6.5 pp",
+        "95 % interval": "5.3 to 7.7",
+        "verdict": "BELOW",
+        "tax": "0.02 pp",
+        "tax verdict": "REPRODUCED",
+        "n": "100",
+    }
+
+
+def test_an_estimate_is_shown_with_its_error():
+    frame = differences().head(1)
+    assert as_dict(estimate_rows(frame, ["scenario", "arm"])) == {
+        "scenario": "adr-0004/stable",
+        "arm": "review",
+        "mean": "1.50",
+        "MC error": "0.25",
+        "95 % interval": "1.00 to 2.00",
+        "n": "400",
+    }
+
+
+def test_an_estimate_of_one_seed_is_unbounded():
+    frame = differences(n=1).head(1)
+    assert as_dict(estimate_rows(frame, ["arm"]))["95 % interval"] == "unbounded"
+
+
+def test_differences_are_listed_by_scenario_and_estimand():
+    _, rows = difference_rows(differences())
+    found = [(row[0], row[2].removesuffix(" (pp)")) for row in rows]
+    scenarios = ("adr-0004/stable", "adr-0004/slow_drift")
+    assert found == [(scenario, estimand) for scenario in scenarios for estimand in OTHER_ESTIMANDS]
+
+
+def test_differences_of_shares_and_of_counts_are_told_apart():
+    _, rows = difference_rows(differences(["s"]))
+    counts = [row[2] for row in rows if not row[2].endswith(" (pp)")]
+    assert counts == ["amendments_per_year", "proposer_calls_per_year"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        verdict_table([verdict()]),
+        replay_rows(REPLAY),
+        sensitivity_rows(SENSITIVITY),
+        estimate_rows(differences(), ["scenario"]),
+        difference_rows(differences()),
+    ],
+    ids=["verdicts", "replay", "sensitivity", "estimates", "differences"],
+)
+def test_every_number_has_its_n(table):
+    header, rows = table
+    assert all(int(row[header.index("n")]) > 0 for row in rows)
+
+
+# --- Markdown ---
+
+
+def cells(line):
+    return re.split(r"(?<!\\)\|", line)[1:-1]
+
+
+def tables(text):
+    """The tables of a Markdown text, each a list of rows, each a list of cells."""
+    found = [[]]
+    for line in text.splitlines():
+        if line.startswith("|"):
+            found[-1].append(cells(line))
+        elif found[-1]:
+            found.append([])
+    return [rows for rows in found if rows]
+
+
+def test_a_markdown_table_has_header_rule_and_rows():
+    assert markdown_table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |\n"
+
+
+def test_a_bar_in_a_cell_does_not_end_it():
+    (rows,) = tables(markdown_table(["a", "b"], [["1|2", "3"]]))
+    assert [len(row) for row in rows] == [2, 2, 2]
+
+
+def report(name="adr-0004", verdicts=None, replay=REPLAY, sensitivity=SENSITIVITY, notes=(),
+           differences=None):  # fmt: skip
+    verdicts = [verdict()] if verdicts is None else verdicts
+    return markdown(load_claims(name)[0], verdicts, replay, sensitivity, notes, differences)
+
+
+@pytest.fixture(scope="module")
+def full():
+    return report(verdicts=[verdict(), verdict(detail="a | b", p=None)], differences=differences())
+
+
+def test_every_table_of_a_report_is_well_formed(full):
+    widths = [{len(row) for row in rows} for rows in tables(full)]
+    assert widths == [{7}, {11}, {8}, {7}]
+
+
+def test_every_table_of_a_report_has_a_rule_under_its_header(full):
+    assert all(set(rows[1]) == {" --- "} for rows in tables(full))
+
+
+def test_every_table_of_a_report_has_a_column_n(full):
+    assert all(" n " in rows[0] for rows in tables(full))
+
+
+def test_a_table_is_set_apart_by_empty_lines(full):
+    lines = full.splitlines()
+    starts = [i for i, line in enumerate(lines) if line.startswith("|")]
+    before = {lines[i - 1] for i in starts if not lines[i - 1].startswith("|")}
+    after = {lines[i + 1] for i in starts if not lines[i + 1].startswith("|")}
+    assert before | after == {""}
+
+
+def test_the_verdicts_come_first(full):
+    assert tables(full)[0][0][:2] == [" claim ", " verdict "]
+
+
+def test_the_verdicts_come_before_any_section(full):
+    assert full.index("| claim | verdict |") < full.index("\n## ")
+
+
+def test_a_report_names_the_record_and_its_claim(full):
+    own = load_claims("adr-0004")[0]
+    assert full.startswith(f"# ADR 0004: {own.title}\n\nClaimed: {own.statement}\n")
+
+
+def test_a_report_names_the_headlines_assumption(full):
+    assumption = load_claims("adr-0004")[0].protocol.assumption
+    assert f"\nAssumed for the headline: {assumption}.\n" in full
+
+
+def test_a_report_has_its_notes():
+    assert "\nPrecision 1 pp reached.\n" in report(notes=["Precision 1 pp reached."])
+
+
+def test_an_interval_without_bounds_is_unbounded_in_the_report():
+    text = report(verdicts=[verdict(low=-math.inf, high=math.inf)], differences=differences(n=1))
+    assert ("| unbounded |" in text, "inf" in text) == (True, False)
+
+
+SECTIONS = {
+    "sensitivity": "## What the claim needs to be true",
+    "replay": "## Published figures, replayed",
+    "differences": "## The same comparison in other estimands",
+}
+
+
+@pytest.mark.parametrize("part", SECTIONS)
+def test_a_report_has_no_section_for_what_was_not_run(part):
+    given = {"differences": differences(), part: None}
+    found = {name for name, title in SECTIONS.items() if title in report(**given)}
+    assert found == set(SECTIONS) - {part}
+
+
+def test_the_other_estimands_are_compared_with_the_control(full):
+    section = full.split(SECTIONS["differences"])[1]
+    assert "Each arm minus baseline, paired within seed" in section
+
+
+def test_the_other_estimands_are_in_the_report(full):
+    section = full.split(SECTIONS["differences"])[1]
+    (rows,) = tables(section)
+    assert len(rows) == 2 + 2 * len(OTHER_ESTIMANDS)
+
+
+def bullets(text):
+    section = text.split("## Threats to validity\n")[1]
+    return [line for line in section.splitlines() if line]
+
+
+def test_the_threats_to_validity_come_last(full):
+    assert bullets(full) == [f"- {threat}" for threat in THREATS + REVIEW_THREATS]
+
+
+def test_a_record_without_review_has_no_threats_of_one():
+    assert bullets(report("adr-0003")) == [f"- {threat}" for threat in THREATS]
+
+
+@pytest.mark.parametrize("threat", THREATS + REVIEW_THREATS)
+def test_a_threat_is_one_plain_sentence(threat):
+    assert re.fullmatch(r"[A-Z][^|\n*_`]*(\w+_\w+[^|\n*`]*)?[^\s]\.", threat)
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "not elfmem's retrieval pipeline",
+        "is a blend",
+        "uses_per_learn",
+        "last measured day",
+        "stand-in proposer and embedding are ideal",
+        "elfmem 0.20",
+    ],
+)
+def test_the_threats_name_what_a_reader_must_know(full, subject):
+    assert sum(subject in line for line in bullets(full)) == 1
+
+
+# --- print_table ---
+
+
+def test_a_table_without_a_terminal_is_not_cut(capsys):
+    words = "detail " * 80 + "end"
+    print_table("Title", ["claim", "detail"], [["c", words], ["x" * 500, "short"]])
+    out = capsys.readouterr().out
+    assert (words in out, "x" * 500 in out, "…" in out) == (True, True, False)
+
+
+def test_a_row_without_a_terminal_is_one_line(capsys):
+    print_table("T", ["a", "b"], [["1", "words " * 80]])
+    assert len(capsys.readouterr().out.splitlines()) == 6  # title, gap, header, rule, row, gap
+
+
+def test_a_table_without_a_terminal_has_no_control_codes(capsys):
+    print_table("T", ["a"], [["1"]])
+    assert "\x1b" not in capsys.readouterr().out
+
+
+def test_a_table_is_no_wider_than_it_needs_to_be(capsys):
+    print_table("T", ["a"], [["1"]])
+    assert max(map(len, capsys.readouterr().out.splitlines())) < 10
+
+
+def test_brackets_are_not_read_as_markup(capsys):
+    print_table("T", ["a"], [["[bold] and [/]"]])
+    assert "[bold] and [/]" in capsys.readouterr().out
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """What a terminal of 30 columns shows of a table too wide for it."""
+    screen = Terminal()
+    monkeypatch.setattr("sys.stdout", screen)
+    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setenv("TERM", "xterm")
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    print_table("T", ["a", "b"], [["INCONCLUSIVE", "abcdefghij" * 6]])
+    return re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
+
+
+def test_on_a_narrow_terminal_a_table_keeps_within_it(narrow):
+    assert max(map(len, narrow.splitlines())) <= 30
+
+
+def test_on_a_narrow_terminal_no_letter_is_lost(narrow):
+    assert (narrow.count("j"), narrow.count("S"), "…" in narrow) == (6, 1, False)

@@ -1,0 +1,630 @@
+"""Tests of `elfmem_sim.verdict`: every rule on tables whose right verdict is known.
+
+The constructed gains alternate between `mean - 1` and `mean + 1` over 50 seeds, so their standard
+error is exactly 1/7 and the 95 % interval is `mean` +- 0.287.
+"""
+
+import json
+import math
+import typing
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats as scipy_stats
+
+from elfmem_sim import verdict as module
+from elfmem_sim.claims import Claim, ClaimFile, Protocol, Sensitivity, Variant
+from elfmem_sim.verdict import CONTRADICTING, WORDS, Word, judge, judge_sensitivity, paired
+
+N = 50
+ERROR = 1 / 7
+HALF = scipy_stats.t.ppf(0.975, N - 1) * ERROR
+
+
+KEYS = ["scenario", "arm", "variant"]
+
+
+def spread(mean, around=1.0, n=N):
+    return mean + around * np.where(np.arange(n) % 2, 1.0, -1.0)
+
+
+def record(*claims):
+    return ClaimFile(
+        format=1,
+        adr="0000",
+        title="Constructed",
+        statement="It gains.",
+        protocol=Protocol(seeds=2, assumption="assumed", treatment="review", control="baseline"),
+        claim=claims,
+    )
+
+
+def table(gains, estimand="quality_ratio", variant="", control_variant=""):
+    """Replicates in which the review's gain over the baseline, in pp, is as given by scenario."""
+    parts = []
+    for scenario, gain in gains.items():
+        base = 0.5 + 0.1 * np.sin(np.arange(len(gain)))
+        for arm, label, values in (
+            ("baseline", control_variant, base),
+            ("review", variant, base + np.asarray(gain) / 100),
+        ):
+            parts.append(
+                pd.DataFrame(
+                    {
+                        "scenario": scenario,
+                        "arm": arm,
+                        "variant": label,
+                        "seed": np.arange(len(gain)),
+                        estimand: values,
+                    }
+                )
+            )
+    return pd.concat(parts, ignore_index=True)
+
+
+def claim(rule, id="c", **more):
+    return Claim(id=id, statement="It is so.", rule=rule, **{"scenarios": ("s",), **more})
+
+
+def in_range(id="c", **more):
+    return claim("range", id, low=9.0, high=14.0, **more)
+
+
+def only(*args):
+    (verdict,) = judge(*args)
+    return verdict
+
+
+# --- paired ---
+
+
+def test_paired_differences_are_of_the_claims_own_estimand():
+    frame = table({"s": [1.0, 2.0]}).assign(retention=0.0)
+    own = claim("range", estimand="retention")
+    assert paired(record(), own, frame).tolist() == [0.0, 0.0]
+
+
+def test_paired_differences_are_of_the_protocols_estimand_by_default():
+    frame = table({"s": [1.0, 2.0]}).assign(retention=0.0)
+    assert paired(record(), claim("range"), frame).tolist() == pytest.approx([1.0, 2.0])
+
+
+# --- range ---
+
+RANGE_CASES = {
+    "REPRODUCED": spread(11.5),
+    "CONSISTENT": spread(9.1),
+    "ABOVE": spread(20.0),
+    "BELOW": spread(4.0),
+    "INCONCLUSIVE": spread(11.5, around=10.0),
+}
+
+
+@pytest.mark.parametrize(("word", "gains"), RANGE_CASES.items(), ids=RANGE_CASES)
+def test_range(word, gains):
+    assert only(record(in_range()), table({"s": gains}), None).verdict == word
+
+
+def test_range_gives_effect_and_interval():
+    v = only(record(in_range()), table({"s": spread(11.5)}), None)
+    assert (v.estimate, v.low, v.high, v.n) == pytest.approx((11.5, 11.5 - HALF, 11.5 + HALF, N))
+
+
+def test_range_is_judged_on_the_equal_weight_mean_over_its_scenarios():
+    frame = table({"s": spread(3.0), "t": spread(20.0)})
+    v = only(record(in_range(scenarios=("s", "t"))), frame, None)
+    assert (v.estimate, v.verdict) == (pytest.approx(11.5), "REPRODUCED")
+
+
+@pytest.mark.parametrize(
+    ("mean", "p"),
+    [
+        (8.8, scipy_stats.t.sf(0.2 / ERROR, N - 1)),
+        (14.2, scipy_stats.t.sf(0.2 / ERROR, N - 1)),
+        (11.5, 1.0),
+    ],
+    ids=["below", "above", "inside"],
+)
+def test_range_p_is_against_the_nearer_end(mean, p):
+    v = only(record(in_range()), table({"s": spread(mean)}), None)
+    assert v.p == pytest.approx(p, rel=1e-6)
+
+
+def test_range_says_in_how_many_seeds_nothing_changed():
+    v = only(record(in_range()), table({"s": [0.0, 0.0, 0.0, 40.0]}), None)
+    assert "in 75 % of the seeds nothing changed" in v.detail
+
+
+def test_range_of_one_seed_is_inconclusive():
+    assert only(record(in_range()), table({"s": [11.5]}), None).verdict == "INCONCLUSIVE"
+
+
+# --- the bootstrap beside it ---
+
+
+def test_bootstrap_agrees_with_the_t_interval():
+    v = only(record(in_range()), table({"s": spread(11.5)}), None)
+    assert v.bootstrap == pytest.approx((v.low, v.high), abs=0.05)
+
+
+def test_bootstrap_is_the_same_every_time():
+    frame = table({"s": spread(11.5)})
+    assert only(record(in_range()), frame, None) == only(record(in_range()), frame, None)
+
+
+def test_each_claim_has_a_bootstrap_of_its_own():
+    frame = table({"s": np.random.default_rng(5).normal(11.0, 2.0, N)})
+    one, other = judge(record(in_range("one"), in_range("other")), frame, None)
+    assert one.bootstrap != other.bootstrap
+
+
+# --- equivalence ---
+
+EQUIVALENCE_CASES = {
+    "zero": ("REPRODUCED", np.zeros(N)),
+    "equivalent": ("REPRODUCED", spread(0.1)),
+    "different above": ("CONTRADICTED", spread(2.0)),
+    "different below": ("CONTRADICTED", spread(-2.0)),
+    "near the margin": ("INCONCLUSIVE", spread(0.5)),
+    "imprecise": ("INCONCLUSIVE", spread(0.0, around=20.0)),
+}
+
+
+@pytest.mark.parametrize(("word", "gains"), EQUIVALENCE_CASES.values(), ids=list(EQUIVALENCE_CASES))
+def test_equivalence(word, gains):
+    assert only(record(claim("equivalence")), table({"s": gains}), None).verdict == word
+
+
+def test_equivalence_has_the_interval_of_two_one_sided_tests():
+    v = only(record(claim("equivalence")), table({"s": spread(0.1)}), None)
+    half = scipy_stats.t.ppf(0.95, N - 1) * ERROR
+    assert (v.low, v.high) == pytest.approx((0.1 - half, 0.1 + half))
+
+
+def test_equivalence_p_is_that_of_the_nearer_margin():
+    v = only(record(claim("equivalence")), table({"s": spread(0.1)}), None)
+    assert v.p == pytest.approx(scipy_stats.t.sf(0.4 / ERROR, N - 1), rel=1e-6)
+
+
+def test_exactly_zero_is_said_and_not_tested():
+    v = only(record(claim("equivalence")), table({"s": np.zeros(N)}), None)
+    assert (v.p, v.bootstrap, "exactly zero" in v.detail) == (None, None, True)
+
+
+def test_equivalence_uses_the_claims_margin():
+    wide = claim("equivalence", margin=3.0)
+    assert only(record(wide), table({"s": spread(2.0)}), None).verdict == "REPRODUCED"
+
+
+# --- improvement ---
+
+IMPROVEMENT_CASES = {
+    "better": ("REPRODUCED", spread(1.0)),
+    "worse": ("CONTRADICTED", spread(-1.0)),
+    "exactly the same": ("CONTRADICTED", np.zeros(N)),
+    "uncertain": ("INCONCLUSIVE", spread(0.1)),
+}
+
+
+@pytest.mark.parametrize(("word", "gains"), IMPROVEMENT_CASES.values(), ids=list(IMPROVEMENT_CASES))
+def test_improvement(word, gains):
+    assert only(record(claim("improvement")), table({"s": gains}), None).verdict == word
+
+
+def test_improvement_p_is_one_sided():
+    v = only(record(claim("improvement")), table({"s": spread(0.2)}), None)
+    assert v.p == pytest.approx(scipy_stats.t.sf(0.2 / ERROR, N - 1), rel=1e-6)
+
+
+def test_improvement_of_one_seed_is_inconclusive():
+    v = only(record(claim("improvement")), table({"s": [40.0]}), None)
+    assert (v.verdict, v.p) == ("INCONCLUSIVE", 1.0)
+
+
+# --- judges ---
+
+OPEN = Variant(uses_per_learn=0, cadence_days=30, proposer="full move")
+
+
+def reviews(insufficient, of=12, scenario="s", arm="review", variant=OPEN.label):
+    return pd.DataFrame(
+        {
+            "scenario": scenario,
+            "arm": arm,
+            "variant": variant,
+            "seed": np.arange(len(insufficient)),
+            "reviews": of,
+            "insufficient": insufficient,
+            "accepted": 1,
+        }
+    )
+
+
+JUDGES_CASES = {
+    "REPRODUCED": [0, 0, 1, 0],
+    "CONTRADICTED": [12, 12, 11, 12],
+    "INCONCLUSIVE": [0, 12, 0, 12],
+}
+
+
+@pytest.mark.parametrize(("word", "insufficient"), JUDGES_CASES.items(), ids=JUDGES_CASES)
+def test_judges(word, insufficient):
+    own = claim("judges", variant=OPEN, threshold=50.0)
+    assert only(record(own), reviews(insufficient), None).verdict == word
+
+
+def test_judges_at_the_threshold_exactly_is_reproduced():
+    own = claim("judges", variant=OPEN, threshold=50.0)
+    assert only(record(own), reviews([6, 6, 6]), None).verdict == "REPRODUCED"
+
+
+def test_judges_averages_scenarios_within_a_seed():
+    frame = pd.concat([reviews([0, 12]), reviews([12, 0], scenario="t")])
+    own = claim("judges", variant=OPEN, threshold=40.0, scenarios=("s", "t"))
+    v = only(record(own), frame, None)
+    assert (v.estimate, v.low, v.high, v.n) == (50.0, 50.0, 50.0, 2)
+
+
+def test_judges_looks_at_its_variant_only():
+    frame = pd.concat([reviews([12, 12]), reviews([0, 0], variant="other")])
+    own = claim("judges", variant=OPEN, threshold=50.0)
+    assert only(record(own), frame, None).estimate == 0.0
+
+
+def test_judges_looks_at_the_treatment_only():
+    control = reviews([0, 0], arm="baseline", variant="")
+    frame = pd.concat([reviews([3, 3], variant=""), control])
+    assert only(record(claim("judges", threshold=50.0)), frame, None).estimate == 75.0
+
+
+def test_judges_counts_reviews_and_amendments():
+    own = claim("judges", variant=OPEN, threshold=50.0)
+    v = only(record(own), reviews([2, 4]), None)
+    assert v.detail == "18 of 24 reviews could judge; 2 amendments"
+
+
+# --- promise ---
+
+
+def occasions(*counts):
+    return pd.DataFrame({"variant": [label for label, _ in counts], "x": [n for _, n in counts]})
+
+
+def test_a_promise_is_held_if_occasions_arose():
+    v = only(record(claim("promise", counts="x")), occasions(("", 3)), None)
+    assert (v.verdict, v.n, v.estimate, v.high) == ("HELD", 3, 0.0, 0.0)
+
+
+def test_a_promise_without_occasion_is_inconclusive():
+    v = only(record(claim("promise", counts="x")), occasions(("", 0)), None)
+    assert (v.verdict, v.n, v.high) == ("INCONCLUSIVE", 0, math.inf)
+
+
+def test_a_promise_without_occasion_says_so():
+    v = only(record(claim("promise", counts="x")), occasions(("", 0)), None)
+    assert v.detail == "no occasion arose"
+
+
+def test_a_promise_counts_headline_and_reversions_but_not_the_sensitivity_cells():
+    frame = occasions(("", 3), ("reversions", 4), (OPEN.label, 50))
+    assert only(record(claim("promise", counts="x")), frame, None).n == 7
+
+
+def test_a_promise_bounds_the_rate_by_the_rule_of_three():
+    v = only(record(claim("promise", counts="x")), occasions(("", 300)), None)
+    assert "below 1.0e-02 at 95 %" in v.detail
+
+
+# --- replay ---
+
+
+def replay(*gaps):
+    return pd.DataFrame({"published": 70.0, "replayed": 70.0 + np.array(gaps)})
+
+
+@pytest.mark.parametrize(
+    ("word", "gaps"),
+    [("REPRODUCED", (0.02, -0.05)), ("CONTRADICTED", (0.0, -0.06))],
+    ids=["to the digit", "not to the digit"],
+)
+def test_replay(word, gaps):
+    own = claim("replay", tolerance=0.0501)
+    assert only(record(own), table({"s": [0.0]}), replay(*gaps)).verdict == word
+
+
+def test_replay_shows_the_largest_gap():
+    v = only(record(claim("replay", tolerance=0.0501)), table({"s": [0.0]}), replay(0.02, -0.06))
+    assert (v.estimate, v.n) == (pytest.approx(0.06), 2)
+
+
+def test_replay_without_its_table_is_refused():
+    with pytest.raises(ValueError, match="needs the replay table"):
+        judge(record(claim("replay")), table({"s": [0.0]}), None)
+
+
+# --- families ---
+
+# One-sided p between 0.0125 and 0.0167: too large for a Holm family of four, not on its own.
+SHADE = spread(9.0 - 2.25 * ERROR)
+BETTER = spread(2.1 * ERROR)  # p between 0.0167 and 0.025
+
+
+def gains_in_family(family, shade=SHADE):
+    own = record(*(in_range(f"c{i}", scenarios=(f"s{i}",), family=family) for i in range(4)))
+    return judge(own, table({"s0": shade, **{f"s{i}": spread(11.5) for i in (1, 2, 3)}}), None)
+
+
+def test_below_stands_on_its_own():
+    assert gains_in_family("")[0].verdict == "BELOW"
+
+
+def test_below_that_does_not_survive_holm_is_softened():
+    assert gains_in_family("gains")[0].verdict == "CONSISTENT"
+
+
+def test_above_that_does_not_survive_holm_is_softened():
+    assert gains_in_family("gains", shade=23.0 - SHADE)[0].verdict == "CONSISTENT"
+
+
+def test_below_that_survives_holm_stands():
+    assert gains_in_family("gains", shade=spread(4.0))[0].verdict == "BELOW"
+
+
+def test_holm_multiplies_the_smallest_p_by_the_size_of_the_family():
+    assert gains_in_family("gains")[0].p == pytest.approx(4 * gains_in_family("")[0].p)
+
+
+def test_reproduced_ranges_are_left_alone_by_holm():
+    assert [v.verdict for v in gains_in_family("gains")[1:]] == ["REPRODUCED"] * 3
+
+
+def improvements(family):
+    own = [claim("improvement", f"c{i}", scenarios=(f"s{i}",), family=family) for i in range(3)]
+    return judge(record(*own), table({"s0": BETTER, "s1": spread(0.0), "s2": spread(0.0)}), None)
+
+
+def test_improvement_stands_on_its_own():
+    assert improvements("")[0].verdict == "REPRODUCED"
+
+
+def test_improvement_that_does_not_survive_holm_is_softened():
+    assert improvements("aligned")[0].verdict == "INCONCLUSIVE"
+
+
+def test_equivalence_that_does_not_survive_holm_is_softened():
+    near = spread(0.5 - 2.1 * ERROR)
+    own = [claim("equivalence", f"c{i}", scenarios=(f"s{i}",), family="f") for i in range(3)]
+    frame = table({"s0": near, "s1": spread(0.5), "s2": spread(0.5)})
+    alone = only(record(own[0].model_copy(update={"family": ""})), frame, None)
+    words = [alone.verdict, judge(record(*own), frame, None)[0].verdict]
+    assert words == ["REPRODUCED", "INCONCLUSIVE"]
+
+
+def test_what_was_not_tested_takes_no_part_in_its_family():
+    own = [claim("equivalence", f"c{i}", scenarios=(f"s{i}",), family="f") for i in range(2)]
+    zero, other = judge(record(*own), table({"s0": np.zeros(N), "s1": spread(0.1)}), None)
+    alone = only(record(claim("equivalence", scenarios=("s1",))), table({"s1": spread(0.1)}), None)
+    assert (zero.p, zero.verdict, other.p) == (None, "REPRODUCED", alone.p)
+
+
+def test_a_family_does_not_affect_claims_outside_it():
+    frame = table({"s": SHADE, "t": spread(11.5)})
+    claims = [
+        in_range("shade"),
+        in_range("f1", family="f", scenarios=("t",)),
+        in_range("f2", family="f", scenarios=("t",)),
+    ]
+    assert judge(record(*claims), frame, None)[0] == only(record(claims[0]), frame, None)
+
+
+def test_families_do_not_affect_each_other():
+    frame = table({"s": SHADE, "t": spread(11.5)})
+    own = [in_range("a", family="a"), in_range("t", family="a", scenarios=("t",))]
+    others = [in_range(f"b{i}", family="b", scenarios=("t",)) for i in range(5)]
+    assert judge(record(*own, *others), frame, None)[:2] == judge(record(*own), frame, None)
+
+
+def test_verdicts_come_in_the_files_order():
+    claims = [in_range("z", family="f"), in_range("a"), in_range("m", family="f")]
+    frame = table({"s": spread(11.5)})
+    assert [v.id for v in judge(record(*claims), frame, None)] == ["z", "a", "m"]
+
+
+# --- words and plain data ---
+
+
+def test_every_word_is_reachable():
+    frame = table({"s": [0.0]})
+    said = {only(record(in_range()), table({"s": gains}), None).verdict for gains in
+            RANGE_CASES.values()}  # fmt: skip
+    said.add(only(record(claim("replay", tolerance=0.05)), frame, replay(1.0)).verdict)
+    said.add(only(record(claim("promise", counts="x")), occasions(("", 3)), None).verdict)
+    assert said == set(WORDS)
+
+
+def test_words_are_those_of_the_type():
+    assert typing.get_args(Word) == WORDS
+
+
+def test_contradicting_words_are_words():
+    assert set(WORDS) > CONTRADICTING == {"ABOVE", "BELOW", "CONTRADICTED"}
+
+
+UNBOUNDED = {
+    "range": in_range(),
+    "equivalence": claim("equivalence"),
+    "improvement": claim("improvement"),
+}
+
+
+@pytest.mark.parametrize("own", UNBOUNDED.values(), ids=UNBOUNDED)
+@pytest.mark.parametrize("gain", [0.0, 3.0])
+def test_plain_verdicts_of_one_seed_are_json(own, gain):
+    plain = only(record(own), table({"s": [gain]}), None).plain()
+    json.dumps(plain, allow_nan=False)
+    assert (plain["low"], plain["high"], plain["bootstrap"]) == (None, None, None)
+
+
+def test_plain_promise_without_occasion_is_json():
+    plain = only(record(claim("promise", counts="x")), occasions(("", 0)), None).plain()
+    assert json.loads(json.dumps(plain, allow_nan=False))["high"] is None
+
+
+def test_plain_verdict_keeps_every_number():
+    v = only(record(in_range()), table({"s": spread(11.5)}), None)
+    plain = json.loads(json.dumps(v.plain(), allow_nan=False))
+    assert {**plain, "bootstrap": tuple(plain["bootstrap"])} == vars(v)
+
+
+# --- sensitivity ---
+
+PLAN = Sensitivity(
+    drifting=("s", "t"),
+    stable="calm",
+    seeds=2,
+    uses_per_learn=(0, 3),
+    cadence_days=(30, 90),
+    proposers={"full": {}, "half": {}},
+    low=9.0,
+    high=14.0,
+    margin=0.5,
+)
+# Gain and tax of each cell, in the plan's order, with the verdicts they deserve.
+CELLS = [
+    (spread(4.0), np.zeros(N), "BELOW", "REPRODUCED"),
+    (spread(11.5), spread(2.0), "REPRODUCED", "CONTRADICTED"),
+    (spread(20.0), spread(0.5), "ABOVE", "INCONCLUSIVE"),
+    (spread(9.1), spread(0.1), "CONSISTENT", "REPRODUCED"),
+    (spread(11.5, 10.0), spread(-2.0), "INCONCLUSIVE", "CONTRADICTED"),
+    (spread(-3.0), np.zeros(N), "BELOW", "REPRODUCED"),
+    (spread(12.0), np.zeros(N), "REPRODUCED", "REPRODUCED"),
+    (spread(30.0), spread(9.0), "ABOVE", "CONTRADICTED"),
+]
+
+
+@pytest.fixture(scope="module")
+def sensitivity():
+    parts = []
+    for i, (variant, (gain, tax, *_)) in enumerate(zip(PLAN.variants, CELLS, strict=True)):
+        # The two drifting scenarios differ, so that only their mean is the gain.
+        cell = table({"s": gain - 1, "t": gain + 1, "calm": tax}, variant=variant.label)
+        cell.loc[cell["arm"] == "baseline", "variant"] = variant.control_label
+        cell["reviews"] = 12
+        cell["insufficient"] = np.where(cell["scenario"] == "calm", 12, i)
+        cell["accepted"] = np.where(cell["scenario"] == "calm", 99, 2 * i)
+        parts.append(cell)
+    frame = pd.concat(parts).drop_duplicates(["scenario", "arm", "variant", "seed"])
+    return judge_sensitivity(PLAN, "review", "baseline", frame, "quality_ratio")
+
+
+def test_sensitivity_has_one_row_per_combination(sensitivity):
+    keys = ["uses_per_learn", "cadence_days", "proposer"]
+    found = [Variant(**row) for row in sensitivity[keys].to_dict("records")]
+    assert found == PLAN.variants
+
+
+def test_sensitivity_judges_the_gain_of_each_cell(sensitivity):
+    assert sensitivity["gain_verdict"].tolist() == [word for _, _, word, _ in CELLS]
+
+
+def test_sensitivity_judges_the_tax_of_each_cell(sensitivity):
+    assert sensitivity["tax_verdict"].tolist() == [word for _, _, _, word in CELLS]
+
+
+def test_sensitivity_gain_is_the_equal_weight_mean_over_the_drifting_scenarios(sensitivity):
+    expected = [gain.mean() for gain, *_ in CELLS]
+    assert sensitivity["gain"].tolist() == pytest.approx(expected)
+
+
+def test_sensitivity_tax_is_of_the_stable_scenario(sensitivity):
+    assert sensitivity["tax"].tolist() == pytest.approx([tax.mean() for _, tax, *_ in CELLS])
+
+
+def test_sensitivity_share_of_reviews_that_judge_is_of_the_drifting_scenarios(sensitivity):
+    assert sensitivity["judged"].tolist() == pytest.approx([100 * (12 - i) / 12 for i in range(8)])
+
+
+def test_sensitivity_amendments_are_per_run_of_the_drifting_scenarios(sensitivity):
+    assert sensitivity["amendments"].tolist() == [2.0 * i for i in range(8)]
+
+
+def test_sensitivity_gives_the_number_of_seeds(sensitivity):
+    assert sensitivity["n"].tolist() == [N] * 8
+
+
+def test_sensitivity_compares_with_the_control_of_the_same_use():
+    plan = PLAN.model_copy(update={"cadence_days": (30,), "proposers": {"full": {}}})
+    parts = []
+    for variant in plan.variants:
+        cell = table({s: spread(11.5) for s in ("s", "t", "calm")}, variant=variant.label)
+        cell.loc[cell["arm"] == "baseline", "variant"] = variant.control_label
+        cell["quality_ratio"] -= 0.3 * (variant.uses_per_learn == 3)
+        parts.append(cell.assign(reviews=1, insufficient=0, accepted=0))
+    frame = judge_sensitivity(plan, "review", "baseline", pd.concat(parts), "quality_ratio")
+    assert frame["gain"].tolist() == pytest.approx([11.5, 11.5])
+
+
+# --- the verdict can go either way ---
+#
+# The generators are seeded, so the counts are always the same; the bounds are what the binomial
+# distribution allows. The bootstrap decides nothing and is left out for speed.
+
+
+@pytest.fixture
+def without_bootstrap(monkeypatch):
+    monkeypatch.setattr(module, "bca_interval", lambda values, rng: (0.0, 0.0))
+
+
+@pytest.mark.usefixtures("without_bootstrap")
+@pytest.mark.parametrize(
+    ("gain", "word", "least"),
+    # A true gain of 11 pp (standard error 0.6) is shown to lie above 9 in 91 % of the studies.
+    [(11.0, "REPRODUCED", 75), (4.0, "BELOW", 100), (20.0, "ABOVE", 100)],
+    ids=["true", "too small", "too large"],
+)
+def test_range_verdict_follows_the_truth(gain, word, least):
+    rng = np.random.default_rng(int(gain))
+    words = [
+        only(record(in_range()), table({"s": rng.normal(gain, 12.0, 400)}), None).verdict
+        for _ in range(100)
+    ]
+    assert words.count(word) >= least
+
+
+@pytest.mark.usefixtures("without_bootstrap")
+def test_null_studies_raise_false_alarms_no_more_often_than_nominal():
+    """Treatment and control differ by chance only, in 2,000 studies of 30 seeds."""
+    own = record(claim("equivalence", "tax"), claim("improvement", "gain"))
+    rng = np.random.default_rng(2000)
+    frame = table({"s": np.zeros(30)}).astype(dict.fromkeys(KEYS, "category"))
+    review = (frame["arm"] == "review").to_numpy()
+    base = frame["quality_ratio"].to_numpy()[~review]
+    contradicted = improved = 0
+    for _ in range(2000):
+        frame.loc[review, "quality_ratio"] = base + rng.normal(0.0, 0.02, 30)
+        tax, gain = judge(own, frame, None)
+        contradicted += tax.verdict == "CONTRADICTED"
+        improved += gain.verdict == "REPRODUCED"
+    # A zero tax is contradicted beyond either margin, at 5 % each, if it sits on the margin: a
+    # true zero must do better. An improvement needs the 95 % interval above zero: 2.5 %.
+    assert contradicted / 2000 <= 0.05
+    assert 0.01 <= improved / 2000 <= 0.025 + 3 * math.sqrt(0.025 * 0.975 / 2000)
+
+
+def itself():
+    return table({"s": np.zeros(N)})
+
+
+def test_an_arm_against_itself_has_no_tax():
+    v = only(record(claim("equivalence")), itself(), None)
+    assert (v.verdict, v.estimate) == ("REPRODUCED", 0.0)
+
+
+def test_an_arm_against_itself_has_no_gain():
+    v = only(record(in_range()), itself(), None)
+    assert (v.verdict, v.estimate) == ("BELOW", 0.0)
+
+
+def test_an_arm_against_itself_is_no_improvement():
+    assert only(record(claim("improvement")), itself(), None).verdict != "REPRODUCED"
