@@ -1,0 +1,292 @@
+"""Tests of `elfmem_sim.thin`: elfmem must not notice what it runs on.
+
+The property test drives one random state through the thin connection (with the bridge's planner
+statistics) and through elfmem's own asynchronous engine (without), and compares everything that
+either answers, asks, stores or raises. The unit tests say what the parts promise.
+"""
+
+import asyncio
+import sqlite3
+
+import pytest
+from elfmem.exceptions import AmendmentAlreadyReverted, AmendmentNotFound, BlockNotFound
+from elfmem_reference import (
+    Ordinary,
+    Recorder,
+    Thin,
+    answer,
+    assert_same_tables,
+    drifted,
+    exact,
+    make_bridge,
+    states,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Column, Integer, MetaData, Table, insert, select, text
+
+from elfmem_sim.review import review_config
+from elfmem_sim.standins import TopicProposer
+from elfmem_sim.thin import ThinConnection, ThinEngine, drive
+from elfmem_sim.topics import encode_topic
+
+TABLE = Table("numbers", MetaData(), Column("id", Integer, primary_key=True), Column("n", Integer))
+ADD = text("INSERT INTO numbers (n) VALUES (:n)")
+ALL = text("SELECT n FROM numbers ORDER BY n")
+
+# What owners do: accept a proposal or a text of their own, on any block; revert any amendment.
+DECISIONS = st.lists(
+    st.one_of(
+        st.tuples(st.just("accept proposal"), st.integers(0, 7)),
+        st.tuples(st.just("accept proposal"), st.integers(0, 7)),
+        st.tuples(st.just("accept text"), st.integers(0, 15)),
+        st.tuples(st.just("accept no topic"), st.integers(0, 15)),
+        st.tuples(st.just("revert"), st.integers(1, 4)),
+        st.tuples(st.just("revert"), st.integers(1, 4)),
+    ),
+    max_size=6,
+)
+
+
+def numbers():
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE numbers (id INTEGER PRIMARY KEY, n INTEGER)")
+    return database
+
+
+def stored(database):
+    return [n for (n,) in database.execute("SELECT n FROM numbers ORDER BY n")]
+
+
+# --- the same answers as elfmem's own engine ---
+
+
+def ask(side, state):
+    """Return everything a review answers and everything its proposer was asked."""
+    proposer = TopicProposer(state.review, ("constructed", "reviewed", 1))
+    recorder = Recorder(proposer)
+    answered = answer(side.review, recorder, review_config(state.review), state.hours)
+    return answered, recorder.calls
+
+
+def decide(side, decision, state, proposals):
+    """Carry out one of the owner's decisions and return what came of it."""
+    kind, number = decision
+    if kind == "revert":
+        return answer(side.revert, number)
+    amendment = {
+        "block_id": f"{number:06d}",
+        "proposed_content": "no topic at all",
+        "rationale": None,
+        "drift_score": 0.1,
+        "acceptor": "user",
+    }
+    if kind == "accept text":
+        amendment["proposed_content"] = encode_topic(state.agent.topic[0])
+    elif kind == "accept proposal" and proposals:
+        proposal = dict(proposals[number % len(proposals)])
+        amendment |= {
+            "block_id": proposal["block_id"],
+            "proposed_content": proposal["proposed_content"],
+            "rationale": proposal["rationale"],
+        }
+    return answer(side.accept, **amendment)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@given(state=states(), decisions=DECISIONS)
+def test_a_thin_connection_gives_what_elfmems_own_engine_gives(state, decisions):
+    thin = Thin(state.bridge())
+    with Ordinary() as ordinary:
+        state.write_to(ordinary)
+        assert_same_tables(thin, ordinary, state.agent.decay.shape[0])
+        first = ask(thin, state)
+        assert exact(first) == exact(ask(ordinary, state))
+        for decision in decisions:
+            outcome = decide(thin, decision, state, first[0]["proposals"])
+            again = decide(ordinary, decision, state, first[0]["proposals"])
+            assert exact(outcome) == exact(again)
+        assert_same_tables(thin, ordinary, state.agent.decay.shape[0])
+        for block in (None, "000000"):
+            ours, theirs = (answer(side.amendments, block) for side in (thin, ordinary))
+            assert exact(ours) == exact(theirs)
+        assert exact(ask(thin, state)) == exact(ask(ordinary, state))
+
+
+def amended():
+    """Return a bridge whose block 0 was amended (1) and another's amendment (2) reverted."""
+    bridge = make_bridge(drifted(0.9, 0.8))
+    bridge.review(40)
+    thin = Thin(bridge)
+    thin.revert(2)
+    return thin
+
+
+def test_accepting_an_unknown_block_raises_elfmems_block_not_found():
+    with pytest.raises(BlockNotFound):
+        amended().accept(
+            block_id="999999",
+            proposed_content=encode_topic(drifted(0.0).topic[0]),
+            rationale=None,
+            drift_score=0.5,
+            acceptor="user",
+        )
+
+
+def test_reverting_an_unknown_amendment_raises_elfmems_amendment_not_found():
+    with pytest.raises(AmendmentNotFound):
+        amended().revert(3)
+
+
+def test_reverting_twice_raises_elfmems_amendment_already_reverted():
+    with pytest.raises(AmendmentAlreadyReverted):
+        amended().revert(2)
+
+
+# --- drive ---
+
+
+def test_drive_returns_what_the_coroutine_returns():
+    async def inner():
+        return 7
+
+    async def outer():
+        return await inner() + 1
+
+    assert drive(outer()) == 8
+
+
+def test_drive_passes_exceptions_on():
+    async def fails():
+        raise KeyError("gone")
+
+    with pytest.raises(KeyError, match="gone"):
+        drive(fails())
+
+
+def test_drive_refuses_a_coroutine_that_waits():
+    with pytest.raises(RuntimeError, match="waited for something that is not the database"):
+        drive(asyncio.sleep(0))
+
+
+def test_drive_lets_a_waiting_coroutine_clean_up():
+    closed = []
+
+    async def waits():
+        try:
+            await asyncio.sleep(0)
+        finally:
+            closed.append(True)
+
+    coroutine = waits()
+    with pytest.raises(RuntimeError):
+        drive(coroutine)
+    assert closed == [True]
+
+
+# --- ThinConnection ---
+
+
+def test_textual_parameters_reach_the_statement_by_name():
+    database = numbers()
+    drive(ThinConnection(database).execute(ADD, {"n": 3}))
+    assert stored(database) == [3]
+
+
+def test_rows_come_as_tuples_or_as_mappings():
+    database = numbers()
+    connection = ThinConnection(database)
+    for n in (1, 2):
+        drive(connection.execute(ADD, {"n": n}))
+    assert drive(connection.execute(ALL)).fetchall() == [(1,), (2,)]
+    assert drive(connection.execute(ALL)).first() == (1,)
+    assert [dict(row) for row in drive(connection.execute(ALL)).mappings()] == [{"n": 1}, {"n": 2}]
+    assert dict(drive(connection.execute(ALL)).mappings().first()) == {"n": 1}
+
+
+def test_an_empty_result_has_no_first_row():
+    connection = ThinConnection(numbers())
+    assert drive(connection.execute(ALL)).first() is None
+    assert drive(connection.execute(ALL)).mappings().first() is None
+
+
+def test_mappings_do_not_change_what_the_database_returns_to_others():
+    database = numbers()
+    connection = ThinConnection(database)
+    drive(connection.execute(ADD, {"n": 1}))
+    drive(connection.execute(ALL)).mappings()
+    assert database.execute("SELECT n FROM numbers").fetchone() == (1,)
+
+
+def test_core_statements_share_the_transaction_of_textual_ones():
+    database = numbers()
+    connection = ThinConnection(database)
+    drive(connection.execute(ADD, {"n": 1}))
+    drive(connection.execute(insert(TABLE).values(n=2)))
+    assert drive(connection.execute(select(TABLE.c.n).order_by(TABLE.c.n))).all() == [(1,), (2,)]
+    connection.finish(commit=False)
+    assert stored(database) == []
+
+
+def test_core_statements_of_two_connections_reach_their_own_databases():
+    one, two = numbers(), numbers()
+    connections = ThinConnection(one), ThinConnection(two)
+    for n in (1, 3):
+        for i, connection in enumerate(connections):
+            drive(connection.execute(insert(TABLE).values(n=n + i)))
+    assert (stored(one), stored(two)) == ([1, 3], [2, 4])
+
+
+# --- ThinEngine ---
+
+
+async def work(context, *statements, fail=False):
+    async with context as connection:
+        for statement in statements:
+            await connection.execute(statement, {"n": 1} if statement is ADD else None)
+        if fail:
+            raise KeyError("on purpose")
+
+
+BOTH = (ADD, insert(TABLE).values(n=2))
+each_kind = pytest.mark.parametrize(
+    "statements", [BOTH, BOTH[:1], BOTH[1:]], ids=["both", "textual", "core"]
+)
+
+
+@pytest.fixture
+def engine():
+    return ThinEngine(ThinConnection(numbers()))
+
+
+def database_of(engine):
+    return engine._connection.database
+
+
+@each_kind
+def test_begin_commits(engine, statements):
+    drive(work(engine.begin(), *statements))
+    assert not database_of(engine).in_transaction
+    assert len(stored(database_of(engine))) == len(statements)
+
+
+@each_kind
+def test_begin_rolls_back_and_passes_the_exception_on_when_its_body_fails(engine, statements):
+    with pytest.raises(KeyError, match="on purpose"):
+        drive(work(engine.begin(), *statements, fail=True))
+    assert not database_of(engine).in_transaction
+    assert stored(database_of(engine)) == []
+
+
+@each_kind
+def test_connect_rolls_back_what_was_not_committed(engine, statements):
+    drive(work(engine.connect(), *statements))
+    assert not database_of(engine).in_transaction
+    assert stored(database_of(engine)) == []
+
+
+def test_an_engine_works_on_after_a_rollback(engine):
+    with pytest.raises(KeyError):
+        drive(work(engine.begin(), *BOTH, fail=True))
+    drive(work(engine.begin(), *BOTH))
+    assert stored(database_of(engine)) == [1, 2]
