@@ -223,7 +223,7 @@ def replay_command(
         raise UserError(seed, f"a seed from 0 to {MAX_SEED}", "Choose another seed.", "--seed")
     world, build = override(load_scenario(scenario), get_arm(arm), _settings(settings))
     run = simulate(world, build, seed, daily=daily, explain=explain)
-    record = as_record(run, with_reviews=build.review is not None)
+    record = as_record(run, build)
     if as_json:
         _print_json(record)
         return

@@ -1,5 +1,8 @@
 """The names of what is measured, in a module that costs nothing to import."""
 
+KNOBS = ("attention_const_weight", "ego_alpha", "distribute_n", "self_check_freq")
+"""ADR 0003's four parameters, in the order in which an adapting agent tries them."""
+
 SNAPSHOT_FIELDS = (
     "day",
     "quality",
@@ -13,5 +16,17 @@ SNAPSHOT_FIELDS = (
     "const_alive",
     "const_align_to_self",
     "retention",
+    "conf_entropy",
+    "mean_evidence",
+    "p95_evidence",
+    "top_k_diversity",
+    "n_blocks",
+    "rescore_damage",
+    *KNOBS,
 )
-"""Columns of a snapshot, in order; see :func:`elfmem_sim.kernel.vitals.measure`."""
+"""Columns of a snapshot, in order; see :func:`elfmem_sim.kernel.vitals.measure`.
+
+``rescore_damage`` is the mean change that rescoring has made to established confidence so far."""
+
+COUNTS = frozenset({"day", "const_alive", "n_blocks"})
+"""Columns that hold whole numbers."""

@@ -101,13 +101,64 @@ class Identity(_Model):
     """Jumps, at most one a day."""
 
 
+class Seed(_Model):
+    """What each constitutional block starts with."""
+
+    alpha: Annotated[float, Field(gt=0.0)] = 2.0
+    """Successes each constitutional block starts with."""
+    beta: Annotated[float, Field(gt=0.0)] = 0.5
+    """Failures each constitutional block starts with."""
+    reinforcement: Annotated[int, Field(ge=0)] = 5
+    """Reinforcements each constitutional block starts with."""
+    edges: Annotated[int, Field(ge=0)] = 5
+    """Edges each constitutional block starts with."""
+    decay: Annotated[float, Field(ge=0.0)] = 1e-5
+    """Decay of constitutional blocks per active hour (elfmem's PERMANENT tier)."""
+    ego_strength: Annotated[float, Field(ge=0.0)] = 0.0
+    """Ego strength each constitutional block starts with."""
+
+
 class Constitution(_Model):
     """The blocks that say who the agent is, laid down at birth around the self."""
 
-    size: Annotated[int, Field(ge=1, le=1000)] = 10
+    size: Annotated[int, Field(ge=0, le=1000)] = 10
     """Number of constitutional blocks."""
     spread: Annotated[float, Field(ge=0.0)] = 0.15
     """Gaussian spread around the self at birth, per component."""
+    seed: Seed | None = None
+    """What its blocks start with, in place of the arm's own seed."""
+
+
+class Corpus(_Model):
+    """Ordinary blocks that are there at birth."""
+
+    size: Annotated[int, Field(ge=0, le=100_000)] = 0
+    """Number of blocks."""
+    spread: Annotated[float, Field(ge=0.0)] = 0.4
+    """Gaussian spread around the self at birth, per component."""
+    uncertain_fraction: Probability = 0.0
+    """Share of the blocks, the first ones, that start without evidence."""
+    alpha: Annotated[float, Field(gt=0.0)] = 7.0
+    """Successes each established block starts with."""
+    beta: Annotated[float, Field(gt=0.0)] = 3.0
+    """Failures each established block starts with."""
+    reinforcement: Annotated[int, Field(ge=0)] = 10
+    """Reinforcements each established block starts with."""
+    edges: Annotated[int, Field(ge=0)] = 3
+    """Edges each established block starts with."""
+
+
+class Rescore(_Model):
+    """A sample of blocks judged anew, in a rhythm (ADR 0002)."""
+
+    every_days: Annotated[int, Field(ge=0)] = 0
+    """Rescore on every day above 0 that this divides; 0 for never."""
+    blocks: Annotated[int, Field(ge=1, le=1000)] = 20
+    """Blocks judged each time."""
+    noise: Annotated[float, Field(ge=0.0)] = 0.15
+    """Gaussian spread of the judgement around the block's alignment with the self."""
+    weight: Annotated[float, Field(ge=0.0)] = 0.5
+    """Evidence that a judgement adds, in arms that add."""
 
 
 class Noise(_Model):
@@ -146,6 +197,8 @@ class Workload(_Model):
     """Times a block is used, and so reinforced, on the day it is learned (0 as published)."""
     quiet: tuple[tuple[Day, Day], ...] = ()
     """Inclusive intervals of days without learning and queries."""
+    rescore: Rescore = Rescore()
+    """Blocks judged anew."""
     quiet_weekdays: tuple[Annotated[int, Field(ge=0, le=6)], ...] = ()
     """Weekdays without learning and queries, from day 0's own, 0, to 6; 5 and 6 are a weekend."""
 
@@ -174,6 +227,8 @@ class Scenario(_Model):
     """Where the self points, and how it moves."""
     constitution: Constitution = Constitution()
     """The blocks that say who the agent is."""
+    corpus: Corpus = Corpus()
+    """Ordinary blocks that are there at birth."""
     workload: Workload = Workload()
     """What the agent does on a day."""
     measurement: Measurement = Measurement()
@@ -244,6 +299,21 @@ class Ego(_Model):
     """Probability of an outcome per block and SELF query."""
 
 
+class Adapt(_Model):
+    """An agent that turns its own knobs (ADR 0003's self-architect)."""
+
+    every_days: Annotated[int, Field(ge=1)] = 28
+    """Adapt on every day that this divides."""
+    from_day: Annotated[int, Field(ge=0)] = 30
+    """Not before this day."""
+    shadow_queries: Annotated[int, Field(ge=1, le=100_000)] = 8
+    """Queries of one shadow evaluation."""
+    common_numbers: bool = False
+    """Whether all candidates of a day are evaluated on the same draws."""
+    rollout_days: Annotated[int, Field(ge=0, le=365)] = 0
+    """Evaluate by living so many days ahead instead of by shadow queries; 0 for shadow queries."""
+
+
 class Review(_Model):
     """Manual constitutional review (ADR 0004): when, by whom, and what comes of it."""
 
@@ -274,22 +344,22 @@ class Arm(_Model):
     """What ``--arm`` calls it."""
     description: str
     """One sentence on what is special about the arm."""
-    constitution_in_attention: bool = True
-    """Whether ATTENTION may return constitutional blocks (False is Architecture M)."""
-    alpha: Annotated[float, Field(gt=0.0)] = 2.0
-    """Successes each constitutional block starts with."""
-    beta: Annotated[float, Field(gt=0.0)] = 0.5
-    """Failures each constitutional block starts with."""
-    reinforcement: Annotated[int, Field(ge=0)] = 5
-    """Reinforcements each constitutional block starts with."""
-    edges: Annotated[int, Field(ge=0)] = 5
-    """Edges each constitutional block starts with."""
-    decay: Annotated[float, Field(ge=0.0)] = 1e-5
-    """Decay of constitutional blocks per active hour (elfmem's PERMANENT tier)."""
-    ego_strength: Annotated[float, Field(ge=0.0)] = 0.0
-    """Ego strength each constitutional block starts with."""
+    constitution_weight: Annotated[float, Field(ge=0.0, le=1.0)] = 1.0
+    """Factor on constitutional blocks' ATTENTION scores; 0 keeps them out (Architecture M)."""
+    seed: Seed = Seed()
+    """What each constitutional block starts with, unless the scenario says otherwise."""
+    cold_start_floor: bool = True
+    """Whether fresh blocks borrow centrality."""
+    exploration: Annotated[float, Field(ge=0.0)] = 0.0
+    """Weight of the exploration bonus (ADR 0002)."""
+    power_law: bool = False
+    """Whether recency fades by a power law (ADR 0001) instead of exponentially."""
+    additive_rescore: bool = False
+    """Whether a rescore adds evidence (ADR 0002) instead of overwriting confidence."""
     ego: Ego | None = None
     """Ego strength, if the arm has it."""
+    adapt: Adapt | None = None
+    """Adaptation of its own parameters, if the arm does that."""
     review: Review | None = None
     """Constitutional review, if the arm holds it."""
 
@@ -478,7 +548,9 @@ def _assign(target: dict[str, Any], key: str, value: object) -> None:
     *path, last = key.split(".")
     for depth, part in enumerate(path, start=1):
         # A section that does not exist is created, for the validation to name and correct it.
-        target = target.setdefault(part, {})
+        if target.get(part) is None:
+            target[part] = {}
+        target = target[part]
         if not isinstance(target, dict):
             whole = ".".join(path[:depth])
             raise UserError(

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elfmem_sim.fields import SNAPSHOT_FIELDS
-from elfmem_sim.kernel.loop import advance, birth, day_draws
+from elfmem_sim.fields import COUNTS, KNOBS, SNAPSHOT_FIELDS
+from elfmem_sim.kernel.day import day_draws
+from elfmem_sim.kernel.loop import advance, birth, lay_down
 from elfmem_sim.kernel.state import Agent, Calendar, Rules, allocate
 from elfmem_sim.review import Amendment, Bridge, ReviewRecord
-from elfmem_sim.scenario import Arm, Ego, Scenario
+from elfmem_sim.scenario import Adapt, Arm, Ego, Scenario
 
 DRIFT, BLEND, ROTATE, RETURN = range(4)
+MOST_ANSWERS = 20  # an adapting arm's four SELF queries a day, shared by five blocks
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,9 @@ class Trajectory:
         n_blocks: Blocks at the end.
         self_query_concentration: Share of SELF queries' weight on one block (0 without any).
         identity: The self's direction at each step, ``float64[days + 1, dimension]``.
+        knobs: The mechanism's parameters at the end, in the order of ``fields.KNOBS``.
+        moves: Day and name of each adaptation's turn (``ego_alpha+``, or ``baseline`` for none).
+        rescored: Sum and number of the changes that rescoring made to established confidence.
         reviews: What each review did.
         amendments: The amendment log.
     """
@@ -39,6 +44,9 @@ class Trajectory:
     n_blocks: int
     self_query_concentration: float
     identity: NDArray[np.float64]
+    knobs: tuple[float, ...] = ()
+    moves: tuple[tuple[int, str], ...] = ()
+    rescored: tuple[float, int] = (0.0, 0)
     reviews: tuple[ReviewRecord, ...] = ()
     amendments: tuple[Amendment, ...] = ()
 
@@ -99,30 +107,50 @@ def prepare(
     rules = _rules(scenario, arm)
     calendar = _calendar(scenario, daily=daily)
     learning_days = int(np.count_nonzero(~calendar.quiet))
-    draws = max(
-        int(day_draws(rules, dimension)),
-        (size + 1) * (dimension + 1),
-        rules.vitals_queries * (dimension + 1),
-    )
-    agent = allocate(size + rules.learns_per_day * learning_days, size, dimension, days, draws)
+    draws = max(int(day_draws(rules, dimension)), rules.vitals_queries * (dimension + 1))
+    capacity = size + scenario.corpus.size + rules.learns_per_day * learning_days
+    agent = allocate(capacity, size, dimension, days, draws)
+    agent.knobs[:] = _knobs(arm)
+    start = scenario.constitution.seed or arm.seed
     birth(
         agent,
         rules,
         seed,
         scenario.constitution.spread,
-        arm.alpha,
-        arm.beta,
-        float(arm.reinforcement),
-        float(arm.edges),
-        arm.ego_strength,
-        arm.decay,
+        start.alpha,
+        start.beta,
+        float(start.reinforcement),
+        float(start.edges),
+        start.ego_strength,
+        start.decay,
+    )
+    corpus = scenario.corpus
+    uncertain = math.ceil(corpus.size * corpus.uncertain_fraction)
+    lay_down(agent, rules, uncertain, corpus.spread, 0.5, 0.5, 0.0, 0.0)
+    lay_down(
+        agent,
+        rules,
+        corpus.size - uncertain,
+        corpus.spread,
+        corpus.alpha,
+        corpus.beta,
+        float(corpus.reinforcement),
+        float(corpus.edges),
     )
     return agent, rules, calendar
 
 
+def _knobs(arm: Arm) -> tuple[float, float, float, float]:
+    ego = arm.ego
+    if ego is None:
+        return arm.constitution_weight, 0.0, 1.0, 0.0
+    return arm.constitution_weight, ego.alpha, float(ego.distribute), float(ego.queries_per_day)
+
+
 def _rules(scenario: Scenario, arm: Arm) -> Rules:
     work = scenario.workload
-    ego = arm.ego or Ego(queries_per_day=0)
+    ego = arm.ego or Ego()
+    adapt = arm.adapt or Adapt()
     return Rules(
         hours_per_day=work.hours_per_day,
         drift_per_day=scenario.identity.drift_per_day,
@@ -135,15 +163,24 @@ def _rules(scenario: Scenario, arm: Arm) -> Rules:
         uses_per_learn=work.uses_per_learn,
         vitals_queries=scenario.measurement.queries,
         recent_days=scenario.measurement.recent_days,
-        constitution_in_attention=arm.constitution_in_attention,
-        ego=arm.ego is not None,
-        ego_alpha=ego.alpha,
+        cold_start_floor=arm.cold_start_floor,
+        exploration=arm.exploration,
+        power_law=arm.power_law,
         ego_decay_per_day=ego.decay_per_day,
         ego_gain=ego.gain,
         ego_loss=ego.loss,
-        self_queries_per_day=ego.queries_per_day,
-        self_distribute=ego.distribute,
         self_outcome_rate=ego.outcome_rate,
+        self_answers=max(ego.queries_per_day * ego.distribute, MOST_ANSWERS if arm.adapt else 0),
+        rescore_every=work.rescore.every_days,
+        rescore_blocks=work.rescore.blocks,
+        rescore_noise=work.rescore.noise,
+        rescore_weight=work.rescore.weight,
+        additive_rescore=arm.additive_rescore,
+        adapt_every=adapt.every_days if arm.adapt else 0,
+        adapt_from=adapt.from_day,
+        shadow_queries=adapt.shadow_queries,
+        shadow_common=adapt.common_numbers,
+        rollout_days=adapt.rollout_days,
     )
 
 
@@ -189,34 +226,53 @@ def _trajectory(
         n_blocks=int(agent.blocks[0]),
         self_query_concentration=float(agent.self_hits.max()) / hits if hits else 0.0,
         identity=agent.identity,
+        knobs=tuple(agent.knobs.tolist()),
+        moves=tuple(_move(*move) for move in agent.moves[: agent.adapted[0]].tolist()),
+        rescored=(float(agent.damage[0]), int(agent.damage[1])),
     )
 
 
-def as_record(trajectory: Trajectory, *, with_reviews: bool) -> dict[str, Any]:
+def _move(day: int, knob: int, direction: int) -> tuple[int, str]:
+    if knob < 0:
+        return day, "baseline"
+    return day, KNOBS[knob] + ("+" if direction > 0 else "-")
+
+
+def as_record(trajectory: Trajectory, arm: Arm) -> dict[str, Any]:
     """Return a trajectory as plain data, with the field names of the published values.
 
     Args:
         trajectory: The run.
-        with_reviews: Whether the arm reviews; adds ``reviews`` and ``amendments``.
+        arm: Its arm: reviews and amendments are listed if it reviews, moves if it adapts.
     """
     record: dict[str, Any] = {
         "scenario": trajectory.scenario,
         "arm": trajectory.arm,
         "seed": trajectory.seed,
-        "snapshots": [
-            {
-                name: int(value) if name in ("day", "const_alive") else value
-                for name, value in zip(SNAPSHOT_FIELDS, row, strict=True)
-            }
-            for row in trajectory.snapshots.tolist()
-        ],
+        "snapshots": [_snapshot(row) for row in trajectory.snapshots.tolist()],
         "n_blocks": trajectory.n_blocks,
         "self_query_concentration": trajectory.self_query_concentration,
     }
-    if with_reviews:
+    damage, rescored = trajectory.rescored
+    record["rescore_damage_mean"] = damage / rescored if rescored else None
+    record["rescore_damage_n"] = rescored
+    if arm.adapt is not None:
+        record["final_params"] = dict(zip(KNOBS, trajectory.knobs, strict=True))
+        record["moves"] = [list(move) for move in trajectory.moves]
+    if arm.review is not None:
         record["reviews"] = [_plain(review) for review in trajectory.reviews]
         record["amendments"] = [_plain(amendment) for amendment in trajectory.amendments]
     return record
+
+
+def _snapshot(row: list[float]) -> dict[str, float]:
+    snapshot = {
+        name: int(value) if name in COUNTS else value
+        for name, value in zip(SNAPSHOT_FIELDS, row, strict=True)
+    }
+    # The self-architect's published table has another name for the same share.
+    snapshot["bedrock_moat"] = snapshot["ego_moat"]
+    return snapshot
 
 
 def _plain(item: ReviewRecord | Amendment) -> dict[str, Any]:

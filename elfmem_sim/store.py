@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elfmem_sim.errors import UserError
-from elfmem_sim.fields import SNAPSHOT_FIELDS
+from elfmem_sim.fields import COUNTS, SNAPSHOT_FIELDS
 from elfmem_sim.study import TALLIES, Cell, Replicate, from_plain, to_plain
 
 if TYPE_CHECKING:
@@ -342,7 +342,7 @@ def tidy(cells: Sequence[Cell], found: Mapping[str, Mapping[int, Replicate]]) ->
             )
         )
     table = pd.concat(parts, ignore_index=True)
-    return table.astype({"day": int, "const_alive": int})
+    return table.astype(dict.fromkeys(COUNTS, int))
 
 
 def over_time(

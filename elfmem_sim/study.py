@@ -22,7 +22,6 @@ from elfmem_sim.fields import SNAPSHOT_FIELDS
 from elfmem_sim.scenario import Arm, Scenario
 
 TALLIES = (
-    "n_blocks",
     "reviews",
     "insufficient",
     "first_judged_day",
@@ -183,7 +182,6 @@ def run_cell(cell: Cell, seeds: Sequence[int]) -> list[Replicate]:
         run = simulate(cell.scenario, cell.arm, seed)
         judged = [review.day for review in run.reviews if not review.insufficient_history]
         tallies = (
-            run.n_blocks,
             len(run.reviews),
             len(run.reviews) - len(judged),
             min(judged, default=-1),

@@ -40,15 +40,15 @@ def test_unknown_arm_is_refused_with_the_names_of_all():
 
 @pytest.mark.parametrize("name", ["baseline", "architecture_m", "review"])
 def test_arms_without_ego_start_permanent_and_well_seeded(name):
-    assert ARMS[name].model_dump(include=set(SETTLED)) == SETTLED
+    assert ARMS[name].seed.model_dump(include=set(SETTLED)) == SETTLED
     assert ARMS[name].ego is None
-    assert ARMS[name].ego_strength == 0.0
+    assert ARMS[name].seed.ego_strength == 0.0
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_models_c_and_d_start_with_ego_strength_in_place_of_permanence(name):
-    assert ARMS[name].model_dump(include=set(NEWCOMER)) == NEWCOMER
-    assert ARMS[name].ego_strength == 20.0
+    assert ARMS[name].seed.model_dump(include=set(NEWCOMER)) == NEWCOMER
+    assert ARMS[name].seed.ego_strength == 20.0
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -69,9 +69,9 @@ def test_self_query_is_shared_by_one_block_in_c_and_three_in_d(name, blocks):
 
 
 def test_architecture_m_differs_from_baseline_by_the_exclusion_alone():
-    assert differing("baseline", "architecture_m") == {"constitution_in_attention"}
-    assert ARMS["baseline"].constitution_in_attention
-    assert not ARMS["architecture_m"].constitution_in_attention
+    assert differing("baseline", "architecture_m") == {"constitution_weight"}
+    assert ARMS["baseline"].constitution_weight == 1.0
+    assert ARMS["architecture_m"].constitution_weight == 0.0
 
 
 def test_review_differs_from_baseline_by_the_review_alone():

@@ -19,15 +19,19 @@ from elfmem_sim.arms import ARMS
 from elfmem_sim.errors import UserError
 from elfmem_sim.scenario import (
     MAX_DAYS,
+    Adapt,
     Arm,
     Constitution,
+    Corpus,
     Ego,
     Identity,
     Measurement,
     Noise,
     Regime,
+    Rescore,
     Review,
     Scenario,
+    Seed,
     Workload,
     describe_keys,
     describe_review_keys,
@@ -41,6 +45,7 @@ from elfmem_sim.scenario import (
 from elfmem_sim.simulate import simulate
 
 LIFE = ["poisoned_week", "seasonal_identity", "two_careers", "weekly_rhythm"]
+SCORING = ["baseline", "weekly_rescore", "long_horizon", "uncertain_mix"]
 ADR = ["adversarial", "quiet_burst", "regime_change", "slow_drift", "stable"]
 EVERY_KEY = "`elfmem-sim scenarios show adr-0003/stable --keys` lists every key"
 
@@ -75,7 +80,10 @@ def _value(value: Any) -> str:
 
 def test_shipped_names_are_the_files_places() -> None:
     assert scenario_names() == sorted(
-        [f"adr-000{adr}/{name}" for adr in (3, 4) for name in ADR] + [f"life/{n}" for n in LIFE]
+        [f"adr-000{adr}/{name}" for adr in (3, 4) for name in ADR]
+        + [f"life/{n}" for n in LIFE]
+        + [f"adr-0001/{n}" for n in SCORING]
+        + [f"adr-0003-self-architect/{n}" for n in ("stable", "drift", "regime_change")]
     )
 
 
@@ -87,7 +95,7 @@ def test_shipped_scenario(name: str) -> None:
     assert scenario.description.endswith(".")
     assert ". " not in scenario.description
     assert max(map(len, text.splitlines())) <= 100
-    assert scenario.workload.uses_per_learn == (0 if name.startswith("adr-0003") else 3)
+    assert scenario.workload.uses_per_learn == (3 if name.startswith(("adr-0004", "life")) else 0)
     again = parse_scenario(to_toml(scenario.model_dump()), name=name, where="dump")
     assert again == scenario
     assert validated(Scenario, scenario.model_dump(), "dump") == scenario
@@ -508,6 +516,11 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "identity.regimes": Regime,
     "workload.noise": Noise,
 }
+ALL_SECTIONS: dict[str, type[BaseModel]] = SECTIONS | {
+    "constitution.seed": Seed,
+    "corpus": Corpus,
+    "workload.rescore": Rescore,
+}
 # The machine may be busy with other tests: how long an example takes is no finding.
 unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 text_values = st.text(st.characters(exclude_categories=["C"]), min_size=1, max_size=20)
@@ -721,7 +734,7 @@ def test_overridden_scenario_keeps_its_streams() -> None:
 # Keys in words.
 
 
-@pytest.mark.parametrize("model", [*SECTIONS.values(), Review, Ego, Arm])
+@pytest.mark.parametrize("model", [*ALL_SECTIONS.values(), Review, Ego, Adapt, Arm])
 def test_every_field_is_described(model: type[BaseModel]) -> None:
     assert [name for name, field in model.model_fields.items() if not field.description] == []
 
@@ -730,7 +743,7 @@ def test_described_keys_are_all_keys() -> None:
     keys = [key for key, _, _ in describe_keys()]
     expected = {
         f"{section}.{name}".removeprefix(".")
-        for section, model in SECTIONS.items()
+        for section, model in ALL_SECTIONS.items()
         for name in model.model_fields
     }
     assert {key.replace("[]", "") for key in keys} == expected - {"name"}
@@ -770,7 +783,7 @@ def test_described_keys_can_be_set() -> None:
     defaults = {
         key: kind.split("default ")[1]
         for key, kind, _ in [*describe_keys(), *describe_review_keys()]
-        if "default " in kind and "[]." not in key
+        if "default " in kind and "[]." not in key and not key.startswith("constitution.seed.")
     }
     assert len(defaults) > 20
     assert override(scenario, arm, defaults) == (scenario, arm)

@@ -7,10 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from elfmem_sim.arms import ARMS
 from elfmem_sim.kernel import score
 from elfmem_sim.kernel.state import TOP_K, Agent, allocate
+from elfmem_sim.scenario import load_scenario
+from elfmem_sim.simulate import prepare
 
 HOURS = 4.0
+RULES = prepare(load_scenario("adr-0003/stable"), ARMS["baseline"], 0)[1]
 DAYS = 400
 ORDINARY_DECAY = 0.010
 LAYOUTS = st.tuples(
@@ -42,8 +46,8 @@ def random_agent(seed: int, dimension: int, size: int, ordinary: int) -> Agent:
 
 def refreshed(agent: Agent, step: int = DAYS) -> Agent:
     for i in range(agent.blocks[0]):
-        score.refresh_base(agent, i)
-    score.refresh_all(agent, step, HOURS)
+        score.refresh_base(agent, RULES, i)
+    score.refresh_all(agent, RULES, step)
     return agent
 
 
@@ -68,7 +72,7 @@ def probe(agent: Agent, seed: int = 0) -> np.ndarray:
 
 def answer(agent: Agent, query: np.ndarray, *, constitution: bool = True):
     scores, indices = np.empty(TOP_K), np.empty(TOP_K, np.int64)
-    score.attention(agent, query, constitution, scores, indices)
+    score.attention(agent, query, float(constitution), scores, indices)
     return scores, indices
 
 
@@ -213,8 +217,8 @@ def floored(edges: float, recent: float) -> float:
     """Centrality's share of the standing of an ordinary block with these edges and recency."""
     agent = random_agent(1, 8, 1, 1)
     agent.edges[1], agent.used_step[1], agent.recency[2] = edges, DAYS - 2, recent
-    score.refresh_base(agent, 1)
-    score.refresh_standing(agent, 1, DAYS, HOURS)
+    score.refresh_base(agent, RULES, 1)
+    score.refresh_standing(agent, RULES, 1, DAYS)
     return float(agent.standing[1] - agent.base[1] - 0.25 * recent) / 0.15
 
 
@@ -263,5 +267,5 @@ def test_refreshing_one_block_moves_no_other():
     before = agent.standing.copy()
     agent.edges[20] += 1.0
     agent.used_step[20] = DAYS
-    score.refresh_standing(agent, 20, DAYS, HOURS)
+    score.refresh_standing(agent, RULES, 20, DAYS)
     assert np.flatnonzero(agent.standing != before).tolist() == [20]

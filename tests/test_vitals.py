@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elfmem_sim.arms import ARMS
+from elfmem_sim.fields import KNOBS, SNAPSHOT_FIELDS
 from elfmem_sim.kernel.loop import advance
 from elfmem_sim.kernel.score import refresh_all, refresh_base
-from elfmem_sim.kernel.state import N_FIELDS, SNAPSHOT_FIELDS, TOP_K
+from elfmem_sim.kernel.state import N_FIELDS, TOP_K, WEIGHT
 from elfmem_sim.kernel.vitals import measure
 from elfmem_sim.scenario import Constitution, Identity, Measurement, Scenario, Workload
 from elfmem_sim.simulate import prepare
@@ -42,6 +43,11 @@ def measured(agent, rules, day: int) -> dict[str, float]:
     return dict(zip(SNAPSHOT_FIELDS, out.tolist(), strict=True))
 
 
+def entropy(confidence: np.ndarray) -> float:
+    shares = np.histogram(confidence, bins=10, range=(0, 1))[0] / len(confidence)
+    return float(-np.sum(shares[shares > 0] * np.log(shares[shares > 0])))
+
+
 def recomputed(agent, rules, day: int) -> dict[str, float]:
     """Every vital by its definition, with whole arrays and without pruning."""
     count, size = int(agent.blocks[0]), agent.decay.shape[0]
@@ -50,13 +56,15 @@ def recomputed(agent, rules, day: int) -> dict[str, float]:
     constitutional = np.arange(count) < size
     reference = random.Random(99 + day)
     quality, best, recent, moat = [], [], [], []
+    seen: set[int] = set()
     for _ in range(rules.vitals_queries):
         noise = [reference.gauss(0.0, rules.query_spread) for _ in range(topic.shape[1])]
         query = self_topic + np.array(noise)
         query /= np.linalg.norm(query)
         scores = 0.35 * (topic @ query + 1.0) / 2.0 + agent.standing[:count]
-        allowed = np.flatnonzero(~constitutional | rules.constitution_in_attention)
+        allowed = np.flatnonzero(~constitutional | (agent.knobs[WEIGHT] > 0.0))
         top = allowed[np.argsort(-scores[allowed])][:TOP_K]
+        seen |= set(top.tolist())
         nearest = np.argsort(-(topic @ query))[:TOP_K]
         quality.append(np.mean(topic[top] @ query) if len(top) else 0.0)
         best.append(np.mean(topic[nearest] @ query))
@@ -78,6 +86,13 @@ def recomputed(agent, rules, day: int) -> dict[str, float]:
         "const_alive": np.count_nonzero(ego > 0.01),
         "const_align_to_self": aligned.mean(),
         "retention": kept.mean(),
+        "conf_entropy": entropy(agent.alpha[:count] / (agent.alpha + agent.beta)[:count]),
+        "mean_evidence": np.mean((agent.alpha + agent.beta)[:count]),
+        "p95_evidence": np.percentile((agent.alpha + agent.beta)[:count], 95),
+        "top_k_diversity": len(seen) / (TOP_K * rules.vitals_queries),
+        "n_blocks": count,
+        "rescore_damage": 0.0,
+        **dict(zip(KNOBS, agent.knobs, strict=True)),
     }
 
 
@@ -139,8 +154,8 @@ def with_one_ordinary_block(age: int, *, recent_days: int = 30):
     agent.alpha[i] = agent.beta[i] = 0.5
     agent.birth_step[i] = agent.used_step[i] = 45 - age
     agent.blocks[0] = i + 1
-    refresh_base(agent, i)
-    refresh_all(agent, 45, rules.hours_per_day)
+    refresh_base(agent, rules, i)
+    refresh_all(agent, rules, 45)
     return agent, rules
 
 
@@ -217,5 +232,5 @@ def test_vitals_on_a_quiet_day_see_that_days_recency():
     scenario = small_world(quiet=((31, 44),))
     agent, rules = lived(scenario)
     standing = agent.standing.copy()
-    refresh_all(agent, 45, rules.hours_per_day)
+    refresh_all(agent, rules, 45)
     assert np.array_equal(standing, agent.standing)

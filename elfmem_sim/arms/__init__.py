@@ -5,11 +5,33 @@ from elfmem_sim.arms.baseline import BASELINE
 from elfmem_sim.arms.model_c import MODEL_C
 from elfmem_sim.arms.model_d import MODEL_D
 from elfmem_sim.arms.review import REVIEW
+from elfmem_sim.arms.scoring import CURRENT, V016_ADDITIVE, V017_EXPLORATION, V017_FULL
+from elfmem_sim.arms.self_architect import (
+    SELF_ARCHITECT,
+    SELF_ARCHITECT_COMMON,
+    SELF_ARCHITECT_QUERIES,
+    SELF_ARCHITECT_ROLLOUT,
+)
 from elfmem_sim.errors import UserError
 from elfmem_sim.scenario import Arm
 
 ARMS: dict[str, Arm] = {
-    arm.name: arm for arm in (BASELINE, ARCHITECTURE_M, MODEL_C, MODEL_D, REVIEW)
+    arm.name: arm
+    for arm in (
+        BASELINE,
+        ARCHITECTURE_M,
+        MODEL_C,
+        MODEL_D,
+        REVIEW,
+        CURRENT,
+        V016_ADDITIVE,
+        V017_EXPLORATION,
+        V017_FULL,
+        SELF_ARCHITECT,
+        SELF_ARCHITECT_COMMON,
+        SELF_ARCHITECT_QUERIES,
+        SELF_ARCHITECT_ROLLOUT,
+    )
 }
 """All arms by name."""
 

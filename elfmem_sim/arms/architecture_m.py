@@ -5,5 +5,5 @@ from elfmem_sim.scenario import Arm
 ARCHITECTURE_M = Arm(
     name="architecture_m",
     description="As the baseline, but ATTENTION never returns constitutional blocks.",
-    constitution_in_attention=False,
+    constitution_weight=0.0,
 )

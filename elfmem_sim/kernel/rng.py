@@ -171,3 +171,56 @@ def fill_gauss(stream: Stream, out: NDArray[np.float64]) -> None:
             stream.spare[0] = math.sin(angle) * radius
             stream.spare[1] = 1.0
         j += 2
+
+
+@compiled
+def below(stream: Stream, n: int) -> int:
+    """Draw CPython's ``_randbelow(n)``, the source of ``randint`` and ``sample``.
+
+    Reserves what it needs itself, since it draws until a value fits.
+
+    Args:
+        stream: The stream.
+        n: Exclusive upper bound, from 1 to 2**32 - 1.
+    """
+    bits = 0
+    while n >> bits:
+        bits += 1
+    while True:
+        reserve(stream, 1)
+        at = stream.cursor[0]
+        stream.cursor[0] = at + 1
+        value = np.int64(stream.buffer[at]) >> (32 - bits)
+        if value < n:
+            return int(value)
+
+
+@compiled
+def sample(stream: Stream, n: int, out: NDArray[np.int64]) -> None:
+    """Draw ``random.sample(range(n), len(out))``.
+
+    Args:
+        stream: The stream.
+        n: Size of the population, at least ``len(out)``.
+        out: Receives the sample, ``int64[k]``.
+    """
+    k = out.shape[0]
+    # CPython keeps a pool of the whole population while that is smaller than a set of the chosen.
+    set_size = 21
+    if k > 5:
+        power = 1
+        while power < k * 3:
+            power *= 4
+        set_size += power
+    if n <= set_size:
+        pool = np.arange(n)
+        for i in range(k):
+            j = below(stream, n - i)
+            out[i] = pool[j]
+            pool[j] = pool[n - i - 1]
+        return
+    for i in range(k):
+        j = below(stream, n)
+        while np.any(out[:i] == j):
+            j = below(stream, n)
+        out[i] = j

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from elfmem_sim.kernel._compile import compiled
-from elfmem_sim.kernel.state import TOP_K, Agent, Floats, Ints
+from elfmem_sim.kernel.state import TOP_K, Agent, Floats, Ints, Rules
 
 W_SIMILARITY = 0.35
 W_CONFIDENCE = 0.15
@@ -39,12 +39,19 @@ def reinforcement_term(reinforcement: float) -> float:
 
 
 @compiled
-def refresh_base(agent: Agent, i: int) -> None:
-    """Recompute the time-free part of block ``i``'s score after its evidence changed."""
-    confidence = agent.alpha[i] / (agent.alpha[i] + agent.beta[i])
-    agent.base[i] = W_CONFIDENCE * confidence + W_REINFORCEMENT * reinforcement_term(
-        agent.reinforcement[i]
+def refresh_base(agent: Agent, rules: Rules, i: int) -> None:
+    """Recompute the time-free part of block ``i``'s score after its evidence changed.
+
+    Where the arm explores, uncertain blocks are lifted by the spread of their Beta posterior
+    (ADR 0002's exploration bonus).
+    """
+    evidence = agent.alpha[i] + agent.beta[i]
+    agent.base[i] = W_CONFIDENCE * (agent.alpha[i] / evidence) + (
+        W_REINFORCEMENT * reinforcement_term(agent.reinforcement[i])
     )
+    if rules.exploration > 0.0:
+        variance = (agent.alpha[i] * agent.beta[i]) / (evidence * evidence * (evidence + 1.0))
+        agent.base[i] += rules.exploration * math.sqrt(variance)
 
 
 @compiled
@@ -57,21 +64,21 @@ def recency(agent: Agent, i: int, step: int, hours_per_day: float) -> float:
 
 
 @compiled
-def refresh_standing(agent: Agent, i: int, step: int, hours_per_day: float) -> None:
+def refresh_standing(agent: Agent, rules: Rules, i: int, step: int) -> None:
     """Recompute block ``i``'s ATTENTION score without its similarity term."""
-    recent = recency(agent, i, step, hours_per_day)
+    recent = recency(agent, i, step, rules.hours_per_day)
     central = min(1.0, agent.edges[i] / 10.0)
     # The cold-start floor: a block nobody has linked yet borrows centrality while it is fresh.
-    if central < FLOOR_CENTRALITY and recent > FLOOR_RECENCY:
+    if rules.cold_start_floor and central < FLOOR_CENTRALITY and recent > FLOOR_RECENCY:
         central = max(central, FLOOR_STRENGTH * recent)
     agent.standing[i] = agent.base[i] + W_RECENCY * recent + W_CENTRALITY * central
 
 
 @compiled
-def refresh_all(agent: Agent, step: int, hours_per_day: float) -> None:
+def refresh_all(agent: Agent, rules: Rules, step: int) -> None:
     """Bring every block's standing to ``step``."""
     for i in range(agent.blocks[0]):
-        refresh_standing(agent, i, step, hours_per_day)
+        refresh_standing(agent, rules, i, step)
 
 
 @compiled
@@ -98,25 +105,23 @@ def clear_top(scores: Floats, indices: Ints) -> None:
 
 
 @compiled
-def attention(
-    agent: Agent, query: Floats, constitution: bool, scores: Floats, indices: Ints
-) -> None:
+def attention(agent: Agent, query: Floats, weight: float, scores: Floats, indices: Ints) -> None:
     """Find the five blocks with the highest ATTENTION score for ``query``.
 
     Args:
         agent: The agent, with ``standing`` up to date.
         query: Unit vector, ``float64[dimension]``.
-        constitution: Whether constitutional blocks take part (False is Architecture M).
+        weight: Factor on the scores of constitutional blocks; 0 keeps them out (Architecture M).
         scores: Receives the scores, best first; minus infinity where there are too few blocks.
         indices: Receives the rows, best first; -1 where there are too few blocks.
     """
     clear_top(scores, indices)
     size = agent.decay.shape[0]
     standing = agent.standing
-    if constitution:
+    if weight > 0.0:
         for i in range(size):
             score = W_SIMILARITY * ((similarity(agent.topic[i], query) + 1.0) / 2.0) + standing[i]
-            insert_top(score, i, scores, indices)
+            insert_top(weight * score, i, scores, indices)
     # Newest first: fresh blocks stand highest, so the fifth best score rises early. From then on
     # most strides hold nothing above the bar, and counting is a loop the compiler vectorises.
     last = TOP_K - 1
@@ -135,3 +140,15 @@ def attention(
                     insert_top(score, i, scores, indices)
                     bar = scores[last] - _REACH
         stop = start
+
+
+@compiled
+def mean_cosine(agent: Agent, query: Floats, indices: Ints) -> float:
+    """Mean cosine between ``query`` and the blocks at ``indices``, -1 marking an empty place."""
+    total = 0.0
+    returned = 0
+    for i in indices:
+        if i >= 0:
+            total += similarity(agent.topic[i], query)
+            returned += 1
+    return total / returned if returned else 0.0

@@ -19,6 +19,10 @@ Ints = NDArray[np.int64]
 TOP_K = 5
 """Blocks that a query returns."""
 
+WEIGHT, EGO_ALPHA, DISTRIBUTE, SELF_QUERIES = range(4)
+"""Places in ``Agent.knobs``: weight of the constitution in ATTENTION, slowing of decay by ego
+strength, blocks that share a SELF query, SELF queries a day (ADR 0003's four parameters)."""
+
 N_FIELDS = len(SNAPSHOT_FIELDS)
 
 
@@ -36,15 +40,24 @@ class Rules(NamedTuple):
     uses_per_learn: int
     vitals_queries: int
     recent_days: int
-    constitution_in_attention: bool
-    ego: bool
-    ego_alpha: float
+    cold_start_floor: bool
+    exploration: float
+    power_law: bool
     ego_decay_per_day: float
     ego_gain: float
     ego_loss: float
-    self_queries_per_day: int
-    self_distribute: int
     self_outcome_rate: float
+    self_answers: int
+    rescore_every: int
+    rescore_blocks: int
+    rescore_noise: float
+    rescore_weight: float
+    additive_rescore: bool
+    adapt_every: int
+    adapt_from: int
+    shadow_queries: int
+    shadow_common: bool
+    rollout_days: int
 
 
 class Calendar(NamedTuple):
@@ -87,6 +100,12 @@ class Agent(NamedTuple):
         standing: The ATTENTION score without its similarity term, today, ``float64[capacity]``.
         decay: Decay per active hour of each constitutional block, ``float64[size]``.
         ego: Ego strength, ``float64[size]``.
+        ego_step: Step of each constitutional block's last ego decay, ``int64[size]``.
+        knobs: The mechanism's parameters, ``float64[len(KNOBS)]``; adaptive arms turn them.
+        moves: Day, knob (-1 for none) and direction of each adaptation, ``int64[days, 3]``.
+        adapted: Number of adaptations so far, ``int64[1]``.
+        damage: Sum and number of the changes that rescoring made to established confidence,
+            ``float64[2]``.
         self_hits: Weight with which SELF queries returned each block, ``float64[size]``.
         origin: The constitution at birth, ``float64[size, dimension]``.
         identity: The self's direction at each step, ``float64[days + 1, dimension]``.
@@ -108,6 +127,11 @@ class Agent(NamedTuple):
     standing: Floats
     decay: Floats
     ego: Floats
+    ego_step: Ints
+    knobs: Floats
+    moves: Ints
+    adapted: Ints
+    damage: Floats
     self_hits: Floats
     origin: Floats
     identity: Floats
@@ -141,6 +165,11 @@ def allocate(capacity: int, size: int, dimension: int, days: int, draws: int) ->
         np.zeros(capacity),
         np.zeros(size),
         np.zeros(size),
+        np.zeros(size, np.int64),
+        np.zeros(4),
+        np.zeros((days, 3), np.int64),
+        np.zeros(1, np.int64),
+        np.zeros(2),
         np.zeros(size),
         np.zeros((size, dimension)),
         np.zeros((days + 1, dimension)),

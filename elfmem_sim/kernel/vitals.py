@@ -1,12 +1,18 @@
 """The vital signs that every published table reports, measured without touching the agent."""
 
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
 from elfmem_sim.kernel._compile import compiled
 from elfmem_sim.kernel.rng import reseed, reserve
-from elfmem_sim.kernel.score import W_SIMILARITY, clear_top, insert_top, similarity
-from elfmem_sim.kernel.state import Agent, Floats, Ints, Rules
+from elfmem_sim.kernel.score import W_SIMILARITY, clear_top, insert_top, mean_cosine, similarity
+from elfmem_sim.kernel.state import TOP_K, WEIGHT, Agent, Floats, Ints, Rules
 from elfmem_sim.kernel.topic import perturb
 
 PROBE_SEED = 99
+_BINS = 10
 
 
 @compiled
@@ -43,7 +49,9 @@ def measure(
     size = agent.decay.shape[0]
     reseed(agent.probe, PROBE_SEED + day)
     reserve(agent.probe, rules.vitals_queries * (agent.topic.shape[1] + 1))
+    weight = agent.knobs[WEIGHT]
     quality = best = recent = moat = 0.0
+    seen = np.zeros(agent.blocks[0], np.bool_)
     for _ in range(rules.vitals_queries):
         perturb(self_topic, agent.probe, rules.query_spread, query)
         clear_top(scores, indices)
@@ -51,17 +59,20 @@ def measure(
         for i in range(agent.blocks[0]):
             cosine = similarity(agent.topic[i], query)
             insert_top(cosine, i, oracle, oracle_indices)
-            if i >= size or rules.constitution_in_attention:
-                score = W_SIMILARITY * ((cosine + 1.0) / 2.0) + agent.standing[i]
+            score = W_SIMILARITY * ((cosine + 1.0) / 2.0) + agent.standing[i]
+            if i >= size:
                 insert_top(score, i, scores, indices)
-        quality += _mean_cosine(agent, query, indices)
-        best += _mean_cosine(agent, query, oracle_indices)
+            elif weight > 0.0:
+                insert_top(weight * score, i, scores, indices)
+        quality += mean_cosine(agent, query, indices)
+        best += mean_cosine(agent, query, oracle_indices)
         returned = young = constitutional = 0
         for i in indices:
             if i >= 0:
                 returned += 1
                 young += step - agent.birth_step[i] < rules.recent_days
                 constitutional += i < size
+                seen[i] = True
         if returned:
             recent += young / returned
             moat += constitutional / returned
@@ -71,18 +82,13 @@ def measure(
     out[2] = (quality / n) / (best / n) if best > 0.0 else 0.0
     out[3] = recent / n
     out[4] = moat / n
-    _measure_constitution(agent, self_topic, out)
-
-
-@compiled
-def _mean_cosine(agent: Agent, query: Floats, indices: Ints) -> float:
-    total = 0.0
-    returned = 0
-    for i in indices:
-        if i >= 0:
-            total += similarity(agent.topic[i], query)
-            returned += 1
-    return total / returned if returned else 0.0
+    out[5:12] = 0.0
+    if size > 0:
+        _measure_constitution(agent, self_topic, out)
+    _measure_evidence(agent, seen, TOP_K * n, out)
+    out[16] = agent.blocks[0]
+    out[17] = agent.damage[0] / agent.damage[1] if agent.damage[1] > 0.0 else 0.0
+    out[18:] = agent.knobs
 
 
 @compiled
@@ -107,3 +113,29 @@ def _measure_constitution(agent: Agent, self_topic: Floats, out: Floats) -> None
     out[9] = alive
     out[10] = aligned / size
     out[11] = retained / size
+
+
+@compiled
+def _measure_evidence(agent: Agent, seen: NDArray[np.bool_], slots: int, out: Floats) -> None:
+    """How much the corpus knows of its blocks, and how many of them the probes returned."""
+    blocks = agent.blocks[0]
+    evidence = agent.alpha[:blocks] + agent.beta[:blocks]
+    counts = np.zeros(_BINS, np.int64)
+    for confidence in agent.alpha[:blocks] / evidence:
+        # As numpy.histogram: the edge decides, not the rounded product. It matters, because the
+        # established corpus starts exactly on an edge, at 0.7.
+        at = min(int(confidence * _BINS), _BINS - 1)
+        if confidence < at * (1.0 / _BINS):
+            at -= 1
+        elif at < _BINS - 1 and confidence >= (at + 1) * (1.0 / _BINS):
+            at += 1
+        counts[at] += 1
+    entropy = 0.0
+    for count in counts:
+        if count > 0:
+            share = count / blocks
+            entropy -= share * math.log(share)
+    out[12] = entropy
+    out[13] = np.mean(evidence)
+    out[14] = np.percentile(evidence, 95)
+    out[15] = np.sum(seen) / slots
