@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elfmem_sim.errors import UserError
 from elfmem_sim.fields import COUNTS, KNOBS, SNAPSHOT_FIELDS
 from elfmem_sim.kernel.day import day_draws
 from elfmem_sim.kernel.loop import advance, birth, lay_down
@@ -71,7 +72,8 @@ def simulate(
         The trajectory; equal arguments give equal bits.
 
     Raises:
-        UserError: If the arm reviews and elfmem is not supported or refuses its configuration.
+        UserError: If the seed is none, or the arm reviews and elfmem is not supported or refuses
+            its configuration.
         InvariantError: If elfmem breaks one of ADR 0004's promises.
     """
     agent, rules, calendar = prepare(scenario, arm, seed, daily=daily)
@@ -100,7 +102,13 @@ def simulate(
 def prepare(
     scenario: Scenario, arm: Arm, seed: int, *, daily: bool = False
 ) -> tuple[Agent, Rules, Calendar]:
-    """Return a newborn agent with the constants and the calendar that govern its days."""
+    """Return a newborn agent with the constants and the calendar that govern its days.
+
+    Raises:
+        UserError: If ``seed`` is not a whole number from 0 to 2**63 - 1.
+    """
+    if not isinstance(seed, int) or not 0 <= seed < 2**63:
+        raise UserError(seed, "a whole number from 0 to 2**63 - 1", "Give another seed.", "seed")
     dimension = scenario.identity.dimension
     size = scenario.constitution.size
     days = scenario.horizon_days

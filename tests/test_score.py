@@ -46,7 +46,7 @@ def random_agent(seed: int, dimension: int, size: int, ordinary: int) -> Agent:
 
 def refreshed(agent: Agent, step: int = DAYS) -> Agent:
     for i in range(agent.blocks[0]):
-        score.refresh_base(agent, RULES, i)
+        score.refresh_base(agent, 0.0, i)
     score.refresh_all(agent, RULES, step)
     return agent
 
@@ -217,8 +217,8 @@ def floored(edges: float, recent: float) -> float:
     """Centrality's share of the standing of an ordinary block with these edges and recency."""
     agent = random_agent(1, 8, 1, 1)
     agent.edges[1], agent.used_step[1], agent.recency[2] = edges, DAYS - 2, recent
-    score.refresh_base(agent, RULES, 1)
-    score.refresh_standing(agent, RULES, 1, DAYS)
+    score.refresh_base(agent, 0.0, 1)
+    score.refresh_standing(agent, HOURS, True, 1, DAYS)
     return float(agent.standing[1] - agent.base[1] - 0.25 * recent) / 0.15
 
 
@@ -267,5 +267,5 @@ def test_refreshing_one_block_moves_no_other():
     before = agent.standing.copy()
     agent.edges[20] += 1.0
     agent.used_step[20] = DAYS
-    score.refresh_standing(agent, RULES, 20, DAYS)
+    score.refresh_standing(agent, HOURS, True, 20, DAYS)
     assert np.flatnonzero(agent.standing != before).tolist() == [20]

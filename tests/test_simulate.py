@@ -16,6 +16,7 @@ from original import ARMS as FILE_ARMS
 from original import SCENARIOS
 
 from elfmem_sim.arms import ARMS
+from elfmem_sim.errors import UserError
 from elfmem_sim.fields import KNOBS, SNAPSHOT_FIELDS
 from elfmem_sim.kernel.loop import advance
 from elfmem_sim.review import require_elfmem
@@ -65,6 +66,12 @@ def rows_on(trajectory: Trajectory, days) -> np.ndarray:
 
 def angle_between(a: np.ndarray, b: np.ndarray) -> float:
     return 2.0 * math.atan2(np.linalg.norm(a - b), np.linalg.norm(a + b))
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63, 1.5])
+def test_what_is_no_seed_is_refused(seed):
+    with pytest.raises(UserError, match="whole number"):
+        simulate(SLOW_DRIFT, BASELINE, seed)
 
 
 # The published values.

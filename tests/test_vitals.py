@@ -154,7 +154,7 @@ def with_one_ordinary_block(age: int, *, recent_days: int = 30):
     agent.alpha[i] = agent.beta[i] = 0.5
     agent.birth_step[i] = agent.used_step[i] = 45 - age
     agent.blocks[0] = i + 1
-    refresh_base(agent, rules, i)
+    refresh_base(agent, rules.exploration, i)
     refresh_all(agent, rules, 45)
     return agent, rules
 

@@ -5,12 +5,12 @@ import math
 import numpy as np
 
 from elfmem_sim.kernel._compile import compiled
-from elfmem_sim.kernel.rng import fill_gauss, reserve, sample, uniform
+from elfmem_sim.kernel.rng import Stream, fill_gauss, reserve, sample, uniform
 from elfmem_sim.kernel.score import (
-    attention,
     clear_top,
     insert_top,
     mean_cosine,
+    rank,
     recency,
     refresh_all,
     refresh_base,
@@ -145,15 +145,15 @@ def _learn(agent: Agent, rules: Rules, step: int) -> None:
         agent.used_step[i] = step
         agent.used_event[i] = event
         agent.blocks[0] = i + 1
-        refresh_base(agent, rules, i)
+        refresh_base(agent, rules.exploration, i)
 
 
 @compiled
-def _outcome(agent: Agent, step: int, i: int, noise: float) -> float:
-    """Draw whether block ``i`` served: more likely the closer it is to the current self."""
-    aligned = (similarity(agent.topic[i], agent.identity[step]) + 1.0) / 2.0
-    signal = 1.0 if uniform(agent.stream) < aligned else 0.0
-    if noise > 0.0 and uniform(agent.stream) < noise:
+def _outcome(topic: Floats, self_topic: Floats, stream: Stream, noise: float) -> float:
+    """Draw whether a block served: more likely the closer it is to the current self."""
+    aligned = (similarity(topic, self_topic) + 1.0) / 2.0
+    signal = 1.0 if uniform(stream) < aligned else 0.0
+    if noise > 0.0 and uniform(stream) < noise:
         signal = 1.0 - signal
     return signal
 
@@ -168,32 +168,35 @@ def _query(
     scores: Floats,
     indices: Ints,
 ) -> float:
-    size = agent.decay.shape[0]
+    size, count = agent.decay.shape[0], agent.blocks[0]
+    topic, standing, stream = agent.topic, agent.standing, agent.stream
     quality = 0.0
     self_topic = agent.identity[step]
     weight = agent.knobs[WEIGHT]
     ego = agent.knobs[EGO_ALPHA] > 0.0
     for number in range(rules.queries_per_day):
-        perturb(self_topic, agent.stream, rules.query_spread, query)
-        attention(agent, query, weight, scores, indices)
+        perturb(self_topic, stream, rules.query_spread, query)
+        rank(topic, standing, size, count, query, weight, scores, indices)
         if rules.rollout_days > 0:
             quality += mean_cosine(agent, query, indices) / rules.queries_per_day
         top = indices[0]
-        if uniform(agent.stream) >= rules.outcome_rate or top < 0:
+        if uniform(stream) >= rules.outcome_rate or top < 0:
             continue
-        signal = _outcome(agent, step, top, noise)
+        signal = _outcome(topic[top], self_topic, stream, noise)
         agent.alpha[top] += signal
         agent.beta[top] += 1.0 - signal
         agent.reinforcement[top] += 1.0
         agent.used_step[top] = step
         agent.used_event[top] = rules.learns_per_day + number
-        refresh_base(agent, rules, top)
+        refresh_base(agent, rules.exploration, top)
         if ego and top < size:
             _set_ego(agent, top, rules.ego_gain if signal > 0.5 else -rules.ego_loss)
         for k in range(_LINKED):
             if indices[k] >= 0:
                 agent.edges[indices[k]] += 1.0
-                refresh_standing(agent, rules, indices[k], step)
+                refresh_standing(
+                    agent, rules.hours_per_day, rules.cold_start_floor, indices[k], step
+                )
     return quality
 
 
@@ -226,7 +229,7 @@ def _reflect(agent: Agent, rules: Rules, step: int, noise: float) -> None:
             agent.self_hits[i] += weights[k]
             if uniform(agent.stream) >= rules.self_outcome_rate:
                 continue
-            signal = _outcome(agent, step, i, noise)
+            signal = _outcome(agent.topic[i], agent.identity[step], agent.stream, noise)
             agent.alpha[i] += signal * weights[k]
             agent.beta[i] += (1.0 - signal) * weights[k]
             agent.reinforcement[i] += weights[k]
@@ -235,8 +238,8 @@ def _reflect(agent: Agent, rules: Rules, step: int, noise: float) -> None:
                 change = rules.ego_gain if signal > 0.5 else -rules.ego_loss
                 _set_ego(agent, i, change * weights[k])
     for i in range(size):
-        refresh_base(agent, rules, i)
-        refresh_standing(agent, rules, i, step)
+        refresh_base(agent, rules.exploration, i)
+        refresh_standing(agent, rules.hours_per_day, rules.cold_start_floor, i, step)
 
 
 @compiled
@@ -258,7 +261,7 @@ def rescore(agent: Agent, rules: Rules, step: int) -> None:
         else:
             agent.alpha[i] = judged * before
             agent.beta[i] = (1.0 - judged) * before
-        refresh_base(agent, rules, i)
+        refresh_base(agent, rules.exploration, i)
         if before > ESTABLISHED:
             after = agent.alpha[i] / (agent.alpha[i] + agent.beta[i])
             agent.damage[0] += abs(confidence - after)

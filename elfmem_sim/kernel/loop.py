@@ -72,7 +72,7 @@ def lay_down(
         agent.beta[i] = beta
         agent.reinforcement[i] = reinforcement
         agent.edges[i] = edges
-        refresh_base(agent, rules, i)
+        refresh_base(agent, rules.exploration, i)
     agent.blocks[0] = first + number
 
 

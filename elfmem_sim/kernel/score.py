@@ -39,19 +39,21 @@ def reinforcement_term(reinforcement: float) -> float:
 
 
 @compiled
-def refresh_base(agent: Agent, rules: Rules, i: int) -> None:
+def refresh_base(agent: Agent, exploration: float, i: int) -> None:
     """Recompute the time-free part of block ``i``'s score after its evidence changed.
 
-    Where the arm explores, uncertain blocks are lifted by the spread of their Beta posterior
-    (ADR 0002's exploration bonus).
+    Args:
+        agent: The agent.
+        exploration: Weight of ADR 0002's bonus, the spread of the block's Beta posterior.
+        i: Row of the block.
     """
     evidence = agent.alpha[i] + agent.beta[i]
     agent.base[i] = W_CONFIDENCE * (agent.alpha[i] / evidence) + (
         W_REINFORCEMENT * reinforcement_term(agent.reinforcement[i])
     )
-    if rules.exploration > 0.0:
+    if exploration > 0.0:
         variance = (agent.alpha[i] * agent.beta[i]) / (evidence * evidence * (evidence + 1.0))
-        agent.base[i] += rules.exploration * math.sqrt(variance)
+        agent.base[i] += exploration * math.sqrt(variance)
 
 
 @compiled
@@ -64,12 +66,14 @@ def recency(agent: Agent, i: int, step: int, hours_per_day: float) -> float:
 
 
 @compiled
-def refresh_standing(agent: Agent, rules: Rules, i: int, step: int) -> None:
+def refresh_standing(
+    agent: Agent, hours_per_day: float, cold_start_floor: bool, i: int, step: int
+) -> None:
     """Recompute block ``i``'s ATTENTION score without its similarity term."""
-    recent = recency(agent, i, step, rules.hours_per_day)
+    recent = recency(agent, i, step, hours_per_day)
     central = min(1.0, agent.edges[i] / 10.0)
     # The cold-start floor: a block nobody has linked yet borrows centrality while it is fresh.
-    if rules.cold_start_floor and central < FLOOR_CENTRALITY and recent > FLOOR_RECENCY:
+    if cold_start_floor and central < FLOOR_CENTRALITY and recent > FLOOR_RECENCY:
         central = max(central, FLOOR_STRENGTH * recent)
     agent.standing[i] = agent.base[i] + W_RECENCY * recent + W_CENTRALITY * central
 
@@ -77,8 +81,10 @@ def refresh_standing(agent: Agent, rules: Rules, i: int, step: int) -> None:
 @compiled
 def refresh_all(agent: Agent, rules: Rules, step: int) -> None:
     """Bring every block's standing to ``step``."""
+    # Passed one by one: a tuple of constants would be copied at every call.
+    hours_per_day, cold_start_floor = rules.hours_per_day, rules.cold_start_floor
     for i in range(agent.blocks[0]):
-        refresh_standing(agent, rules, i, step)
+        refresh_standing(agent, hours_per_day, cold_start_floor, i, step)
 
 
 @compiled
@@ -115,18 +121,32 @@ def attention(agent: Agent, query: Floats, weight: float, scores: Floats, indice
         scores: Receives the scores, best first; minus infinity where there are too few blocks.
         indices: Receives the rows, best first; -1 where there are too few blocks.
     """
+    size, count = agent.decay.shape[0], agent.blocks[0]
+    rank(agent.topic, agent.standing, size, count, query, weight, scores, indices)
+
+
+@compiled
+def rank(
+    topic: Floats,
+    standing: Floats,
+    size: int,
+    count: int,
+    query: Floats,
+    weight: float,
+    scores: Floats,
+    indices: Ints,
+) -> None:
+    """Do the work of :func:`attention` on bare arrays: a whole agent is slow to hand over."""
     clear_top(scores, indices)
-    size = agent.decay.shape[0]
-    standing = agent.standing
     if weight > 0.0:
         for i in range(size):
-            score = W_SIMILARITY * ((similarity(agent.topic[i], query) + 1.0) / 2.0) + standing[i]
+            score = W_SIMILARITY * ((similarity(topic[i], query) + 1.0) / 2.0) + standing[i]
             insert_top(weight * score, i, scores, indices)
     # Newest first: fresh blocks stand highest, so the fifth best score rises early. From then on
     # most strides hold nothing above the bar, and counting is a loop the compiler vectorises.
     last = TOP_K - 1
     bar = scores[last] - _REACH
-    stop = agent.blocks[0]
+    stop = count
     while stop > size:
         start = max(size, stop - _STRIDE)
         contenders = 0
@@ -135,7 +155,7 @@ def attention(agent: Agent, query: Floats, weight: float, scores: Floats, indice
         if contenders > 0:
             for i in range(stop - 1, start - 1, -1):
                 if standing[i] > bar:
-                    cosine = similarity(agent.topic[i], query)
+                    cosine = similarity(topic[i], query)
                     score = W_SIMILARITY * ((cosine + 1.0) / 2.0) + standing[i]
                     insert_top(score, i, scores, indices)
                     bar = scores[last] - _REACH
