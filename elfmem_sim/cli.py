@@ -269,12 +269,12 @@ def scenarios_show(
 ) -> None:
     """Show a scenario with every default filled in."""
     from elfmem_sim import report
-    from elfmem_sim.scenario import describe_keys, describe_review_keys, load_scenario
+    from elfmem_sim.scenario import describe_arm_keys, describe_keys, load_scenario
 
     world = load_scenario(scenario)
     if keys:
         header = ["key", "type", "meaning"]
-        rows = [list(row) for row in (*describe_keys(), *describe_review_keys())]
+        rows = [list(row) for row in (*describe_keys(), *describe_arm_keys())]
         if as_json:
             _print_json([dict(zip(header, row, strict=True)) for row in rows])
         else:

@@ -579,9 +579,9 @@ def describe_keys() -> list[tuple[str, str, str]]:
     return list(_describe(Scenario))
 
 
-def describe_review_keys() -> list[tuple[str, str, str]]:
-    """Return the same for the keys below ``review.``, which ``--set`` accepts on such an arm."""
-    return [entry for entry in _describe(Arm) if entry[0].startswith("review.")]
+def describe_arm_keys() -> list[tuple[str, str, str]]:
+    """Return the same for the keys that ``--set`` accepts on an arm that has their section."""
+    return [entry for entry in _describe(Arm) if entry[0].startswith(("ego.", "review."))]
 
 
 def _describe(model: type[BaseModel]) -> Iterator[tuple[str, str, str]]:

@@ -33,6 +33,7 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 PARTIAL = "partial.jsonl"
 _NEW = ".new"
+_ANALYSIS = ("stats", "compare", "verdict", "store")
 _PACKAGES = ("elfmem", "numpy", "scipy", "pandas", "numba", "matplotlib")
 _NAMES = ("scenario", "arm", "control", "variant", "estimand")
 
@@ -303,9 +304,16 @@ def _version(name: str) -> str:
 
 
 def identity_of(parts: Iterable[object]) -> str:
-    """Return a short digest of everything that determines a study's results."""
-    text = "\x1f".join(map(str, parts))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    """Return a short digest of everything that determines a study's results.
+
+    Args:
+        parts: What the caller knows of it; the sources of the analysis are added, so that a folder
+            made with other statistics is not taken for finished.
+    """
+    here = Path(__file__).parent
+    sources = [(here / f"{name}.py").read_bytes() for name in _ANALYSIS]
+    text = "\x1f".join(map(str, parts)).encode()
+    return hashlib.sha256(b"\x1f".join((text, *sources))).hexdigest()[:16]
 
 
 def tidy(cells: Sequence[Cell], found: Mapping[str, Mapping[int, Replicate]]) -> "pd.DataFrame":

@@ -157,13 +157,12 @@ class _Run:
         self.workers = workers
         self.quiet = quiet
         self.found: Found = {}
-        self.notes = list(results.notes)
+        self.notes: list[str] = []
 
     def complete(self, name: str) -> None:
         """Run every part, then write the folder."""
         record = self.record
         self.found = _index(self.results.replicates_so_far())
-        self.notes += self.results.notes
         published, replay_cells = self._replay_cells()
         headline = list(self._headline(self._n(record.protocol.seeds)))
         reversions = list(self._reversions())
@@ -395,5 +394,5 @@ def _read(record: ClaimFile, results: Results) -> Verification:
         replay=results.table("replay.csv") if "replay.csv" in present else None,
         sensitivity=results.table("sensitivity.csv") if "sensitivity.csv" in present else None,
         folder=results.folder,
-        notes=tuple(manifest["notes"]),
+        notes=(*results.notes, *manifest["notes"]),
     )

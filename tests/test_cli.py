@@ -310,7 +310,7 @@ def test_scenarios_show_as_json_is_a_whole_scenario(call):
 def test_scenarios_show_keys_lists_every_key_of_scenario_and_review(call):
     code, out, err = call("scenarios", "show", "small.toml", "--keys")
     assert (code, err) == (0, "")
-    keys = [*scenario.describe_keys(), *scenario.describe_review_keys()]
+    keys = [*scenario.describe_keys(), *scenario.describe_arm_keys()]
     assert {"workload.uses_per_learn", "review.config"} <= {key for key, _, _ in keys}
     assert [key for key, _, _ in keys if key not in out] == []
 
@@ -318,7 +318,7 @@ def test_scenarios_show_keys_lists_every_key_of_scenario_and_review(call):
 def test_scenarios_show_keys_as_json(call):
     code, out, err = call("scenarios", "show", "small.toml", "--keys", "--json")
     assert (code, err) == (0, "")
-    keys = [*scenario.describe_keys(), *scenario.describe_review_keys()]
+    keys = [*scenario.describe_keys(), *scenario.describe_arm_keys()]
     assert [tuple(row.values()) for row in strictly(out)] == keys
     assert list(strictly(out)[0]) == ["key", "type", "meaning"]
 

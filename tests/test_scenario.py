@@ -33,8 +33,8 @@ from elfmem_sim.scenario import (
     Scenario,
     Seed,
     Workload,
+    describe_arm_keys,
     describe_keys,
-    describe_review_keys,
     load_scenario,
     override,
     parse_scenario,
@@ -751,11 +751,12 @@ def test_described_keys_are_all_keys() -> None:
     assert all(words and meaning for _, words, meaning in describe_keys())
 
 
-def test_described_review_keys_are_all_keys() -> None:
-    assert [key for key, _, _ in describe_review_keys()] == [
-        f"review.{name}" for name in Review.model_fields
+def test_described_arm_keys_are_all_keys() -> None:
+    assert [key for key, _, _ in describe_arm_keys()] == [
+        *(f"ego.{name}" for name in Ego.model_fields),
+        *(f"review.{name}" for name in Review.model_fields),
     ]
-    assert all(words and meaning for _, words, meaning in describe_review_keys())
+    assert all(words and meaning for _, words, meaning in describe_arm_keys())
 
 
 def test_descriptions() -> None:
@@ -773,7 +774,7 @@ def test_descriptions() -> None:
     assert words["workload.quiet"][0] == (
         "a list, each entry a pair [a, b], each a whole number of at least 0; default []"
     )
-    review = {key: kind for key, kind, _ in describe_review_keys()}
+    review = {key: kind for key, kind, _ in describe_arm_keys()}
     assert review["review.config"] == "a section of numbers; default {}"
 
 
@@ -782,8 +783,10 @@ def test_described_keys_can_be_set() -> None:
     scenario, arm = load_scenario("adr-0003/stable"), ARMS["review"]
     defaults = {
         key: kind.split("default ")[1]
-        for key, kind, _ in [*describe_keys(), *describe_review_keys()]
-        if "default " in kind and "[]." not in key and not key.startswith("constitution.seed.")
+        for key, kind, _ in [*describe_keys(), *describe_arm_keys()]
+        if "default " in kind
+        and "[]." not in key
+        and not key.startswith(("constitution.seed.", "ego."))
     }
     assert len(defaults) > 20
     assert override(scenario, arm, defaults) == (scenario, arm)
