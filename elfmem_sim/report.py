@@ -194,7 +194,7 @@ def markdown(
             "in percentage points (pp), amendments and proposer calls in counts per year.\n",
             markdown_table(*difference_rows(differences)),
         ]
-    threats = THREATS + REVIEW_THREATS if record.protocol.treatment else THREATS
+    threats = THREATS + REVIEW_THREATS if record.sensitivity is not None else THREATS
     parts += ["## Threats to validity\n", "\n".join(f"- {threat}" for threat in threats) + "\n"]
     return "\n".join(parts)
 

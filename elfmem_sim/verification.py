@@ -29,6 +29,7 @@ ESTIMANDS = (
     "const_align_to_self",
     "retention",
     "es_concentration",
+    "rescore_damage",
     "amendments_per_year",
     "proposer_calls_per_year",
 )
@@ -206,7 +207,8 @@ class _Run:
 
     def _arms(self) -> tuple[Arm, ...]:
         protocol = self.record.protocol
-        return tuple(ARMS[arm] for arm in (protocol.control, protocol.treatment) if arm)
+        names = protocol.arms or (protocol.control, protocol.treatment)
+        return tuple(ARMS[arm] for arm in names if arm)
 
     def _headline(self, n: int) -> Iterator[Cell]:
         for name in self.record.protocol.scenarios:

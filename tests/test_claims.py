@@ -14,7 +14,7 @@ from elfmem_sim.errors import UserError
 from elfmem_sim.scenario import load_scenario, override
 from elfmem_sim.study import TALLIES
 
-NAMES = ("adr-0003", "adr-0004")
+NAMES = ("adr-0001", "adr-0002", "adr-0003", "adr-0004")
 # Fields that are columns of the table of replicates, and so can be compared.
 ESTIMANDS = {"quality_ratio", "const_align_to_self"}
 
@@ -102,6 +102,8 @@ def test_every_rule_has_the_fields_it_needs(own, claim):
         "range": claim.scenarios and claim.low < claim.high,
         "equivalence": claim.scenarios and claim.margin > 0,
         "improvement": claim.scenarios and (claim.estimand or own.protocol.estimand) in ESTIMANDS,
+        "cost": claim.scenarios and (claim.estimand or own.protocol.estimand) in ESTIMANDS,
+        "ratio": len(claim.scenarios) == 1 and claim.low < claim.high,
         "judges": claim.scenarios and claim.variant and 0 < claim.threshold <= 100,
         "promise": claim.counts in TALLIES,
         "replay": claim.tolerance > 0,
@@ -111,7 +113,22 @@ def test_every_rule_has_the_fields_it_needs(own, claim):
 
 @pytest.mark.parametrize(("own", "claim"), all_claims())
 def test_every_claim_is_about_scenarios_of_its_protocol(own, claim):
-    assert set(claim.scenarios) <= set(own.protocol.scenarios)
+    run = set(own.protocol.scenarios) | set(own.published.values if own.published else ())
+    assert set(claim.scenarios) <= run
+
+
+@pytest.mark.parametrize(("own", "claim"), all_claims())
+def test_every_claim_is_about_arms_that_its_protocol_runs(own, claim):
+    protocol = own.protocol
+    run = set(own.published.arms if own.published else ())
+    run |= set(protocol.arms or (protocol.control, protocol.treatment))
+    assert {claim.treatment, claim.control} - {""} <= run
+
+
+@pytest.mark.parametrize(("own", "claim"), all_claims())
+def test_a_single_published_figure_lies_in_the_range_that_judges_it(own, claim):
+    if claim.published is not None:
+        assert claim.low < claim.published < claim.high
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -248,7 +265,7 @@ def test_the_hash_does_not_depend_on_other_files(folder):
 
 def test_a_new_file_is_found(folder):
     (folder / "adr-0009.toml").write_bytes((folder / "adr-0003.toml").read_bytes())
-    assert claim_file_names() == ["adr-0003", "adr-0004", "adr-0009"]
+    assert claim_file_names() == [*NAMES, "adr-0009"]
 
 
 def test_other_files_are_not_claims(folder):
@@ -256,9 +273,9 @@ def test_other_files_are_not_claims(folder):
     assert claim_file_names() == list(NAMES)
 
 
-@pytest.mark.parametrize("name", ["adr-0001", "", "0004", "../claims/adr-0004", "adr-0004.toml"])
+@pytest.mark.parametrize("name", ["adr-0005", "", "0004", "../claims/adr-0004", "adr-0004.toml"])
 def test_an_unknown_record_is_refused(name):
-    with pytest.raises(UserError, match="expected one of adr-0003, adr-0004"):
+    with pytest.raises(UserError, match="expected one of adr-0001, adr-0002, adr-0003, adr-0004"):
         load_claims(name)
 
 

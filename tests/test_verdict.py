@@ -15,7 +15,7 @@ from scipy import stats as scipy_stats
 
 from elfmem_sim import verdict as module
 from elfmem_sim.claims import Claim, ClaimFile, Protocol, Sensitivity, Variant
-from elfmem_sim.verdict import CONTRADICTING, WORDS, Word, judge, judge_sensitivity, paired
+from elfmem_sim.verdict import CONTRADICTING, WORDS, Word, _Case, judge, judge_sensitivity
 
 N = 50
 ERROR = 1 / 7
@@ -82,12 +82,81 @@ def only(*args):
 def test_paired_differences_are_of_the_claims_own_estimand():
     frame = table({"s": [1.0, 2.0]}).assign(retention=0.0)
     own = claim("range", estimand="retention")
-    assert paired(record(), own, frame).tolist() == [0.0, 0.0]
+    assert _Case(record(), own, frame, None).differences().tolist() == [0.0, 0.0]
 
 
 def test_paired_differences_are_of_the_protocols_estimand_by_default():
     frame = table({"s": [1.0, 2.0]}).assign(retention=0.0)
-    assert paired(record(), claim("range"), frame).tolist() == pytest.approx([1.0, 2.0])
+    case = _Case(record(), claim("range"), frame, None)
+    assert case.differences().tolist() == pytest.approx([1.0, 2.0])
+
+
+def test_a_claim_may_name_its_own_arms():
+    frame = table({"s": [1.0, 2.0]})
+    own = claim("range", treatment="baseline", control="review")
+    case = _Case(record(), own, frame, None)
+    assert case.differences().tolist() == pytest.approx([-1.0, -2.0])
+
+
+# --- published effects ---
+
+
+def test_the_published_seeds_are_shown_beside_the_population():
+    frame = table({"s": [2.0, 4.0, 10.0, 12.0]})
+    verdict = only(record(in_range(published=10.9)), frame, None)
+    assert (verdict.published, verdict.replayed) == (10.9, pytest.approx(3.0))
+    # Of the six pairs of seeds, only 10 and 12 reach a mean of 11.
+    assert verdict.two_seed_probability == pytest.approx(1 / 6)
+
+
+def test_a_claim_without_a_single_figure_has_no_replay():
+    verdict = only(record(in_range()), table({"s": spread(11.0)}), None)
+    assert (verdict.published, verdict.replayed, verdict.two_seed_probability) == (None,) * 3
+
+
+# --- cost ---
+
+
+@pytest.mark.parametrize(
+    ("gain", "word"), [(-1.0, "REPRODUCED"), (1.0, "CONTRADICTED"), (0.0, "INCONCLUSIVE")]
+)
+def test_a_cost_is_shown_by_a_loss(gain, word):
+    verdict = only(record(claim("cost")), table({"s": spread(gain)}), None)
+    assert verdict.verdict == word
+    assert verdict.estimate == pytest.approx(-gain)
+
+
+# --- ratio ---
+
+
+def ratio(treatment, low=18.0, high=22.0):
+    frame = pd.DataFrame(
+        {
+            "scenario": "s",
+            "arm": np.repeat(["baseline", "review"], N),
+            "variant": "",
+            "seed": np.tile(np.arange(N), 2),
+            "rescore_damage": np.concatenate((spread(20.0), np.full(N, treatment))),
+        }
+    )
+    own = claim("ratio", estimand="rescore_damage", low=low, high=high, published=20.0)
+    return only(record(own), frame, None)
+
+
+@pytest.mark.parametrize(
+    ("treatment", "word"), [(1.0, "REPRODUCED"), (0.5, "ABOVE"), (2.0, "BELOW")]
+)
+def test_a_ratio_is_the_controls_mean_over_the_treatments(treatment, word):
+    verdict = ratio(treatment)
+    assert verdict.verdict == word
+    assert verdict.estimate == pytest.approx(20.0 / treatment)
+    assert verdict.low < verdict.estimate < verdict.high
+    assert verdict.unit == "fold"
+
+
+def test_a_ratios_interval_is_that_of_the_mean():
+    verdict = ratio(1.0)
+    assert verdict.high - verdict.low == pytest.approx(2 * 1.96 * ERROR, rel=0.15)
 
 
 # --- range ---

@@ -12,7 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from elfmem_sim.errors import UserError
 
-Rule = Literal["range", "equivalence", "improvement", "judges", "promise", "replay"]
+Rule = Literal[
+    "range", "equivalence", "improvement", "cost", "ratio", "judges", "promise", "replay"
+]
 
 
 class _Model(BaseModel):
@@ -48,6 +50,11 @@ class Claim(_Model):
     rule: Rule
     scenarios: tuple[str, ...] = ()
     estimand: str = ""
+    treatment: str = ""
+    control: str = ""
+    """Arms other than the protocol's."""
+    published: float | None = None
+    """The published effect, where it is a single figure."""
     family: str = ""
     """Claims of one family share Holm's correction."""
     low: float = 0.0
@@ -69,6 +76,8 @@ class Protocol(_Model):
     control: str = ""
     estimand: str = "quality_ratio"
     scenarios: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
+    """Arms to run in ``scenarios``; by default control and treatment."""
 
 
 class Sensitivity(_Model):
