@@ -131,7 +131,8 @@ def verify_command(
             f"ADR {outcome.record.adr}: {outcome.record.statement}",
             *report.verdict_table(outcome.verdicts),
         )
-        print(f"Assumed for the headline: {outcome.record.protocol.assumption}.")
+        for line in report.assumption_lines(outcome.verdicts):
+            print(line)
         for note in outcome.notes:
             print(note)
         print(f"Results: {outcome.folder}")

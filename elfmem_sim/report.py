@@ -75,6 +75,14 @@ def verdict_table(verdicts: Sequence[Verdict]) -> tuple[list[str], Rows]:
     return header, rows
 
 
+def assumption_lines(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return, for each assumption, the claims that rest on it."""
+    claims: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        claims.setdefault(verdict.assumption, []).append(verdict.id)
+    return [f"Assumed for {', '.join(ids)}: {text}." for text, ids in claims.items()]
+
+
 def replay_rows(replay: "pd.DataFrame") -> tuple[list[str], Rows]:
     """Return header and rows of the replay table."""
     header = [
@@ -168,7 +176,7 @@ def markdown(
         f"# ADR {record.adr}: {record.title}\n",
         f"Claimed: {record.statement}\n",
         markdown_table(*verdict_table(verdicts)),
-        f"Assumed for the headline: {record.protocol.assumption}.\n",
+        *(f"{line}\n" for line in assumption_lines(verdicts)),
         "Effects are paired within seed. Intervals are 95 % (90 % where the rule is equivalence); "
         "p-values are Holm-adjusted within a claim's family.\n",
     ]

@@ -278,9 +278,11 @@ def test_a_report_names_the_record_and_its_claim(full):
     assert full.startswith(f"# ADR 0004: {own.title}\n\nClaimed: {own.statement}\n")
 
 
-def test_a_report_names_the_headlines_assumption(full):
-    assumption = load_claims("adr-0004")[0].protocol.assumption
-    assert f"\nAssumed for the headline: {assumption}.\n" in full
+def test_a_report_names_each_assumption_and_the_claims_that_rest_on_it():
+    two = [verdict(id="a"), verdict(id="b"), verdict(id="c", assumption="used rarely")]
+    lines = report(verdicts=two, differences=differences()).splitlines()
+    assert "Assumed for a, b: assumed." in lines
+    assert "Assumed for c: used rarely." in lines
 
 
 def test_a_report_has_its_notes():
