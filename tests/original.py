@@ -26,6 +26,13 @@ ARMS = {
 }
 """Our name of each arm of the original scenario simulator."""
 
+PARAMETERS = {
+    "baseline": (1.0, 0.0, 1, 0),
+    "model_d": (0.0, 0.05, 3, 2),
+    "self_architect": (0.0, 0.0, 1, 2),
+}
+"""Where arms of the original self-architect simulator start, in the order of its parameters."""
+
 SCENARIOS = ("stable", "slow_drift", "regime_change", "quiet_burst", "adversarial")
 
 _NETWORK_TROUBLE = (
