@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ class Cell:
     seeds: tuple[int, ...]
     variant: str = ""
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Digest of everything that determines a replicate, but for its seed."""
         text = json.dumps(
