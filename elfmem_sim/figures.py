@@ -14,7 +14,20 @@ COLOURS = {
     "model_c": "#D55E00",
     "model_d": "#009E73",
     "review": "#CC79A7",
+    "current": "#000000",
+    "v016_additive": "#0072B2",
+    "v017_exploration": "#009E73",
+    "v017_full": "#D55E00",
+    "self_architect": "#CC79A7",
+    "self_architect_common": "#56B4E9",
+    "self_architect_queries": "#E69F00",
+    "self_architect_rollout": "#7F3C8D",
 }
+_DASHES = {
+    **dict.fromkeys(("current", "v016_additive", "v017_exploration", "v017_full"), "--"),
+    **dict.fromkeys(("self_architect", "self_architect_common", "self_architect_queries"), ":"),
+}
+
 _OTHER = ("#E69F00", "#56B4E9", "#F0E442", "#999999")
 NAMES = {
     "architecture_m": "Architecture M",
@@ -22,6 +35,14 @@ NAMES = {
     "model_d": "Model D",
     "baseline": "baseline",
     "review": "review",
+    "current": "current",
+    "v016_additive": "v0.16 additive rescore",
+    "v017_exploration": "v0.17 exploration",
+    "v017_full": "v0.17 power law",
+    "self_architect": "self-architect",
+    "self_architect_common": "common draws",
+    "self_architect_queries": "200 queries",
+    "self_architect_rollout": "rollout",
 }
 
 # Inches; the least width is that of the words around a single panel.
@@ -154,7 +175,9 @@ def _styles(arms: Sequence[str]) -> dict[str, tuple[str, str]]:
     """Return colour and dashes by arm, the same in every panel; no two arms look alike."""
     spare = ((colour, dashes) for dashes in ("-", "--", ":", "-.") for colour in _OTHER)
     return {
-        arm: (COLOURS[arm], "-") if arm in COLOURS else next(spare, ("#666666", "-"))
+        arm: (COLOURS[arm], _DASHES.get(arm, "-"))
+        if arm in COLOURS
+        else next(spare, ("#666666", "-"))
         for arm in arms
     }
 

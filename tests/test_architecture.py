@@ -26,6 +26,7 @@ LAYERS = [
     {"verification"},
     {"experiment"},
     {"cli"},
+    {"__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 RUNNER = {"kernel", "review", "production", "simulate", "study", "store"}

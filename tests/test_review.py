@@ -167,7 +167,7 @@ class Mirrored(Bridge):
         ("slow_drift", REVIEW, False, {"review": 12, "proposals": 5, "accept": 5}),
         (
             "slow_drift",
-            BUSY_ARM.model_copy(update={"constitution_in_attention": False}),
+            BUSY_ARM.model_copy(update={"constitution_weight": 0.0}),
             True,
             {
                 "review": 100,

@@ -437,8 +437,8 @@ def test_a_precision_that_is_not_positive_is_refused(tmp_path, precision):
 
 
 def test_an_unknown_record_is_refused(tmp_path):
-    with pytest.raises(UserError, match="one of adr-0003, adr-0004"):
-        verify("adr-0001", out=tmp_path / "out", quiet=True)
+    with pytest.raises(UserError, match="one of adr-0001, "):
+        verify("adr-0009", out=tmp_path / "out", quiet=True)
 
 
 def test_wrong_input_leaves_no_folder(tmp_path):
