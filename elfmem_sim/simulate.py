@@ -78,25 +78,50 @@ def simulate(
     """
     agent, rules, calendar = prepare(scenario, arm, seed, daily=daily)
     days = scenario.horizon_days
-    if arm.review is None:
-        snapshots = advance(agent, rules, calendar, 0, days)
-        return _trajectory(scenario, arm, seed, agent, snapshots)
-    bridge = Bridge(agent, scenario, arm, seed, explain=explain)
+    bridge = None
+    if arm.review is not None:
+        bridge = Bridge(agent, scenario, arm, seed, explain=explain)
     parts = []
     day = 0
     while day < days:
-        stops = [arm.review.cadence_days * (day // arm.review.cadence_days + 1), days]
+        end = min([*_stops(arm, bridge, day), days])
+        parts.append(advance(agent, rules, calendar, day, end))
+        _evening(agent, rules, calendar, arm, bridge, end - 1)
+        day = end
+    trajectory = _trajectory(scenario, arm, seed, agent, np.concatenate(parts))
+    if bridge is None:
+        return trajectory
+    return replace(trajectory, reviews=tuple(bridge.reviews), amendments=tuple(bridge.amendments))
+
+
+def _stops(arm: Arm, bridge: Bridge | None, day: int) -> list[int]:
+    """Days before which the compiled loop, on ``day``, has to hand over for the evening's work."""
+    stops = []
+    if arm.review is not None:
+        cadence = arm.review.cadence_days
+        stops.append(cadence * (day // cadence + 1))
+    if bridge is not None:
         due = bridge.next_reversion()
         if due is not None:
             stops.append(due + 1)
-        end = min(stops)
-        parts.append(advance(agent, rules, calendar, day, end))
-        bridge.revert_due(end - 1)
-        if end % arm.review.cadence_days == 0:
-            bridge.review(end - 1)
-        day = end
-    trajectory = _trajectory(scenario, arm, seed, agent, np.concatenate(parts))
-    return replace(trajectory, reviews=tuple(bridge.reviews), amendments=tuple(bridge.amendments))
+    if arm.adapt is not None:
+        every = arm.adapt.every_days
+        stops.append(every * math.ceil(max(day, arm.adapt.from_day) / every) + 1)
+    return stops
+
+
+def _evening(
+    agent: Agent, rules: Rules, calendar: Calendar, arm: Arm, bridge: Bridge | None, day: int
+) -> None:
+    """Do what happens between days: reversions, then a review; or an adaptation."""
+    if bridge is not None and arm.review is not None:
+        bridge.revert_due(day)
+        if (day + 1) % arm.review.cadence_days == 0:
+            bridge.review(day)
+    if arm.adapt is not None and day >= arm.adapt.from_day and day % arm.adapt.every_days == 0:
+        from elfmem_sim.kernel.adapt import adapt  # compiled only for arms that adapt
+
+        adapt(agent, rules, calendar, day)
 
 
 def prepare(
@@ -184,8 +209,6 @@ def _rules(scenario: Scenario, arm: Arm) -> Rules:
         rescore_noise=work.rescore.noise,
         rescore_weight=work.rescore.weight,
         additive_rescore=arm.additive_rescore,
-        adapt_every=adapt.every_days if arm.adapt else 0,
-        adapt_from=adapt.from_day,
         shadow_queries=adapt.shadow_queries,
         shadow_common=adapt.common_numbers,
         rollout_days=adapt.rollout_days,

@@ -142,6 +142,13 @@ def run_study(
     return found
 
 
+def release_workers() -> None:
+    """End the idle worker processes that joblib keeps, and with them their memory."""
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor(max_workers=1, reuse="auto").shutdown(wait=True)
+
+
 def _tasks(
     cells: Sequence[Cell], found: dict[str, dict[int, Replicate]]
 ) -> Iterator[tuple[Cell, tuple[int, ...]]]:

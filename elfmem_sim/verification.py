@@ -18,7 +18,14 @@ from elfmem_sim.report import markdown
 from elfmem_sim.review import require_elfmem
 from elfmem_sim.scenario import Arm, Scenario, load_scenario, override
 from elfmem_sim.store import Results, identity_of, over_time, tidy
-from elfmem_sim.study import Cell, Replicate, code_digest, reuse_without_calls, run_study
+from elfmem_sim.study import (
+    Cell,
+    Replicate,
+    code_digest,
+    release_workers,
+    reuse_without_calls,
+    run_study,
+)
 from elfmem_sim.verdict import Verdict, judge, judge_sensitivity
 
 ESTIMANDS = (
@@ -174,6 +181,8 @@ class _Run:
         self._carry_over(first, rest)
         self._simulate("sensitivity, other proposers", rest)
         cells = [*replay_cells, *headline, *reversions, *first, *rest]
+        if self.workers > 1:
+            release_workers()
         self._write(name, published, replay_cells, headline, cells)
 
     def _n(self, planned: int) -> int:

@@ -14,6 +14,7 @@ from elfmem_sim.kernel.rng import below, reseed, reserve
 from elfmem_sim.kernel.score import attention, clear_top, insert_top, mean_cosine, similarity
 from elfmem_sim.kernel.state import (
     DISTRIBUTE,
+    TOP_K,
     WEIGHT,
     Agent,
     Calendar,
@@ -39,16 +40,18 @@ def step_of(knob: int) -> float:
 
 
 @compiled
-def adapt(
-    agent: Agent,
-    rules: Rules,
-    calendar: Calendar,
-    day: int,
-    query: Floats,
-    scores: Floats,
-    indices: Ints,
-) -> None:
-    """Evaluate the present knobs and one step down and up for each; keep the strictly best."""
+def adapt(agent: Agent, rules: Rules, calendar: Calendar, day: int) -> None:
+    """Evaluate the present knobs and one step down and up for each; keep the strictly best.
+
+    Args:
+        agent: The agent at the end of ``day``.
+        rules: The run's constants.
+        calendar: The scenario's days.
+        day: Day index.
+    """
+    query = np.empty(agent.topic.shape[1])
+    scores = np.empty(TOP_K)
+    indices = np.empty(TOP_K, np.int64)
     common = below(agent.stream, SHADOW_SEEDS) if rules.shadow_common else -1
     best = evaluate(agent, rules, calendar, day, agent.knobs, common, query, scores, indices)
     turned = -1

@@ -29,7 +29,7 @@ from elfmem_sim.kernel.state import (
     Ints,
     Rules,
 )
-from elfmem_sim.kernel.topic import blend, perturb, rotate
+from elfmem_sim.kernel.topic import blend, copy, perturb, rotate
 
 STANDARD_DECAY = 0.010
 """Decay per active hour of ordinary blocks (elfmem's STANDARD tier)."""
@@ -112,7 +112,7 @@ def _move_self(agent: Agent, rules: Rules, calendar: Calendar, day: int) -> None
     elif kind == 2:
         rotate(old, agent.stream, calendar.weight_old[day], calendar.weight_new[day], new)
     elif kind == 3:
-        new[:] = agent.identity[calendar.return_step[day]]
+        copy(agent.identity[calendar.return_step[day]], new)
     else:
         perturb(old, agent.stream, rules.drift_per_day, new)
 

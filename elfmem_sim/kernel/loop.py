@@ -1,14 +1,13 @@
-"""An agent's life: birth, then day after day, with vitals, rescoring and adaptation between."""
+"""An agent's life: birth, then day after day, with vitals and rescoring between."""
 
 import numpy as np
 
 from elfmem_sim.kernel._compile import compiled
-from elfmem_sim.kernel.adapt import adapt
 from elfmem_sim.kernel.day import STANDARD_DECAY, day_draws, fill_recency, live, rescore
 from elfmem_sim.kernel.rng import reseed, reserve
 from elfmem_sim.kernel.score import refresh_all, refresh_base
 from elfmem_sim.kernel.state import EGO_ALPHA, N_FIELDS, TOP_K, Agent, Calendar, Floats, Rules
-from elfmem_sim.kernel.topic import perturb, random_topic
+from elfmem_sim.kernel.topic import copy, perturb, random_topic
 from elfmem_sim.kernel.vitals import measure
 
 
@@ -48,7 +47,8 @@ def birth(
         agent.ego[i] = ego
         agent.decay[i] = STANDARD_DECAY / (1.0 + alpha_ego * ego) if alpha_ego > 0.0 else decay
     lay_down(agent, rules, size, spread, alpha, beta, reinforcement, edges)
-    agent.origin[:] = agent.topic[:size]
+    for i in range(size):
+        copy(agent.topic[i], agent.origin[i])
     fill_recency(rules, agent.recency)
 
 
@@ -111,6 +111,4 @@ def advance(agent: Agent, rules: Rules, calendar: Calendar, first: int, last: in
         # The published rescore precedes the vitals but was not seen by them; nothing else differs.
         if rules.rescore_every > 0 and day > 0 and day % rules.rescore_every == 0:
             rescore(agent, rules, step)
-        if rules.adapt_every > 0 and day >= rules.adapt_from and day % rules.adapt_every == 0:
-            adapt(agent, rules, calendar, day, query, scores, indices)
     return snapshots

@@ -53,8 +53,6 @@ class Rules(NamedTuple):
     rescore_noise: float
     rescore_weight: float
     additive_rescore: bool
-    adapt_every: int
-    adapt_from: int
     shadow_queries: int
     shadow_common: bool
     rollout_days: int

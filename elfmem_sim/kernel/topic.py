@@ -23,6 +23,13 @@ def normalise(vector: Floats) -> None:
 
 
 @compiled
+def copy(source: Floats, target: Floats) -> None:
+    """Copy a vector; a slice assignment would take seconds longer to compile."""
+    for j in range(source.shape[0]):
+        target[j] = source[j]
+
+
+@compiled
 def random_topic(stream: Stream, out: Floats) -> None:
     """Write a uniformly random direction into ``out``."""
     fill_gauss(stream, out)

@@ -82,13 +82,15 @@ def measure(
     out[2] = (quality / n) / (best / n) if best > 0.0 else 0.0
     out[3] = recent / n
     out[4] = moat / n
-    out[5:12] = 0.0
+    for k in range(5, 12):
+        out[k] = 0.0
     if size > 0:
         _measure_constitution(agent, self_topic, out)
     _measure_evidence(agent, seen, TOP_K * n, out)
     out[16] = agent.blocks[0]
     out[17] = agent.damage[0] / agent.damage[1] if agent.damage[1] > 0.0 else 0.0
-    out[18:] = agent.knobs
+    for k in range(agent.knobs.shape[0]):
+        out[18 + k] = agent.knobs[k]
 
 
 @compiled
@@ -137,5 +139,10 @@ def _measure_evidence(agent: Agent, seen: NDArray[np.bool_], slots: int, out: Fl
             entropy -= share * math.log(share)
     out[12] = entropy
     out[13] = np.mean(evidence)
-    out[14] = np.percentile(evidence, 95)
+    # The 95th percentile, as numpy.percentile has it; sorting compiles in a fraction of the time.
+    ordered = np.sort(evidence)
+    place = 0.95 * (blocks - 1)
+    below = int(place)
+    above = min(below + 1, blocks - 1)
+    out[14] = ordered[below] + (ordered[above] - ordered[below]) * (place - below)
     out[15] = np.sum(seen) / slots
