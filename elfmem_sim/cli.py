@@ -24,21 +24,27 @@ app.add_typer(scenarios_app, name="scenarios")
 EXIT_CONTRADICTED, EXIT_USAGE, EXIT_INCONCLUSIVE, EXIT_INTERRUPTED = 1, 2, 3, 130
 MAX_SEED = 2**64 - 1
 
-Seeds = Annotated[int | None, typer.Option("--seeds", help="Seeds per cell, from 0 upwards.")]
+Seeds = Annotated[
+    int | None,
+    typer.Option(
+        "--seeds",
+        help="Seeds per cell, from 0 upwards (default: 100 for run, the claim file's for verify).",
+    ),
+]
 Precision = Annotated[
     str | None,
     typer.Option("--precision", help="Add seeds until half-widths are below this, e.g. 0.5pp."),
 ]
 Out = Annotated[
     Path | None,
-    typer.Option("--out", help="Results folder.  [default: runs/NAME-DIGEST]", show_default=False),
+    typer.Option("--out", help="Results folder (default: runs/NAME-DIGEST).", show_default=False),
 ]
 Overwrite = Annotated[
     bool, typer.Option("--overwrite", help="Empty the results folder first if it holds others.")
 ]
 Workers = Annotated[
     int | None,
-    typer.Option("--workers", help="Processes.  [default: one per core]", show_default=False),
+    typer.Option("--workers", help="Processes (default: one per core).", show_default=False),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no tables.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
@@ -84,7 +90,9 @@ def _root(
 
 @app.command("verify")
 def verify_command(
-    record: Annotated[str, typer.Argument(help="Decision record: adr-0003, adr-0004.")],
+    record: Annotated[
+        str, typer.Argument(help="Decision record: adr-0001, adr-0002, adr-0003 or adr-0004.")
+    ],
     seeds: Seeds = None,
     precision: Precision = None,
     strict: Annotated[
@@ -151,7 +159,13 @@ def _strict_code(words: Collection[str]) -> int:
 @app.command("run")
 def run_command(
     scenarios: Annotated[list[str], typer.Argument(help="Shipped scenarios or .toml files.")],
-    arm: Annotated[list[str] | None, typer.Option("--arm", help="Arm; may be repeated.")] = None,
+    arm: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--arm",
+            help="Arm; may be repeated, the first is the control (default: baseline, review).",
+        ),
+    ] = None,
     seeds: Seeds = None,
     precision: Precision = None,
     settings: Settings = None,
@@ -306,8 +320,14 @@ def _flatten(prefix: str, value: Any) -> list[list[str]]:
 
 
 def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4f}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {count}" for key, count in value.items() if count)
+    if isinstance(value, list | tuple):
+        return " ".join(f"{entry:.2f}" for entry in value)
     return "" if value is None else str(value)
 
 

@@ -41,6 +41,7 @@ ESTIMANDS = (
     "proposer_calls_per_year",
 )
 MAX_SEEDS = 20_000
+_EFFECTS = ("range", "equivalence", "cost")
 _GROWTH = 1.1  # margin on the planned number of seeds, because the spread is itself estimated
 
 Found = dict[str, dict[int, Replicate]]
@@ -82,7 +83,8 @@ def verify(
     Args:
         name: Name of a claim file, ``adr-0004``.
         seeds: Seeds per cell in every part; the claim file's own numbers by default.
-        precision: Go on until each gain's and tax's half-width is at most this many pp.
+        precision: Go on until the half-width of every effect (of every mean, where the record
+            claims no effect) is at most this many pp.
         out: Results folder; by default one under ``runs/`` named after the study's digest.
         overwrite: Whether a folder with other results may be emptied.
         workers: Processes; no number depends on it.
@@ -175,7 +177,10 @@ class _Run:
         headline = list(self._headline(self._n(record.protocol.seeds)))
         reversions = list(self._reversions())
         self._simulate("replay and headline", [*replay_cells, *headline, *reversions])
-        headline = self._until_precise(headline)
+        if headline:
+            headline = self._until_precise(headline)
+        else:
+            replay_cells = self._until_precise(replay_cells)
         first, rest = self._sensitivity_cells()
         self._simulate("sensitivity", first)
         self._carry_over(first, rest)
@@ -233,28 +238,33 @@ class _Run:
             scenario, arm = override(load_scenario(name), self._arms()[1], plan.settings)
             yield Cell(scenario, arm, tuple(range(self._n(plan.seeds))), "reversions")
 
-    def _until_precise(self, headline: list[Cell]) -> list[Cell]:
-        """Add seeds until every gain and tax is as precise as asked, or the cap is reached."""
-        if self.precision is None or not headline:
-            return headline
+    def _until_precise(self, cells: list[Cell]) -> list[Cell]:
+        """Add seeds until every effect is as precise as asked, or the cap is reached."""
+        if self.precision is None:
+            return cells
         while True:
-            n = len(headline[0].seeds)
-            judged = judge(self._gains(), tidy(headline, self.found), None)
-            widest = max((v.high - v.low) / 2 for v in judged)
+            n = len(cells[0].seeds)
+            widest = self._widest(tidy(cells, self.found))
             if widest <= self.precision or n >= MAX_SEEDS:
                 reached = "reached" if widest <= self.precision else f"capped at {MAX_SEEDS} seeds"
                 self.notes.append(
                     f"Precision {self.precision:g} pp {reached}: widest half-width "
                     f"{widest:.2f} pp at {n} seeds."
                 )
-                return headline
+                return cells
             planned = math.ceil(n * _GROWTH * (widest / self.precision) ** 2)
-            headline = list(self._headline(min(MAX_SEEDS, max(planned, n + 1))))
-            self._simulate("more seeds", headline)
+            seeds = tuple(range(min(MAX_SEEDS, max(planned, n + 1))))
+            cells = [replace(cell, seeds=seeds) for cell in cells]
+            self._simulate("more seeds", cells)
 
-    def _gains(self) -> ClaimFile:
-        kept = tuple(c for c in self.record.claim if c.rule in ("range", "equivalence"))
-        return self.record.model_copy(update={"claim": kept})
+    def _widest(self, table: pd.DataFrame) -> float:
+        """Widest half-width of the record's effects; of its means, where it claims no effect."""
+        effects = tuple(c for c in self.record.claim if c.rule in _EFFECTS)
+        if effects:
+            judged = judge(self.record.model_copy(update={"claim": effects}), table, None)
+            return max((v.high - v.low) / 2 for v in judged)
+        means = summarise(table, [self.record.protocol.estimand])
+        return float(((means["high"] - means["low"]) / 2).max())
 
     def _sensitivity_cells(self) -> tuple[list[Cell], list[Cell]]:
         """Cells to run first, and cells whose proposer differs from one of the first."""

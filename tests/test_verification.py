@@ -407,6 +407,13 @@ def test_the_command_names_the_precision(precise):
     assert command == "elfmem-sim verify small --seeds 3 --precision 20pp"
 
 
+def test_a_record_without_effects_is_made_precise_in_its_means(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MAX_SEEDS", 5)
+    done = verify("adr-0003", seeds=3, precision=0.1, out=tmp_path / "out", quiet=True)
+    assert done.notes[0].startswith("Precision 0.1 pp capped at 5 seeds")
+    assert set(done.replay["n"]) == {5}
+
+
 def test_a_precision_out_of_reach_stops_at_the_cap(tmp_path, monkeypatch):
     bare(monkeypatch)
     monkeypatch.setattr(module, "MAX_SEEDS", 5)
