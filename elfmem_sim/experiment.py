@@ -1,9 +1,8 @@
 """Free studies: any scenarios and arms, with estimates and paired differences."""
 
-import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -13,13 +12,20 @@ from elfmem_sim.compare import against_control, summarise
 from elfmem_sim.errors import UserError
 from elfmem_sim.figures import quality_over_time
 from elfmem_sim.progress import ProgressReport
+from elfmem_sim.review import review_config
 from elfmem_sim.scenario import Arm, load_scenario, override
+from elfmem_sim.stats import larger_n
 from elfmem_sim.store import Results, identity_of, over_time, tidy
 from elfmem_sim.study import Cell, code_digest, run_study
-from elfmem_sim.verification import ESTIMANDS, MAX_SEEDS, check_seeds
+from elfmem_sim.verification import (
+    ESTIMANDS,
+    MAX_SEEDS,
+    check_precision,
+    check_seeds,
+    precision_note,
+)
 
 DEFAULT_SEEDS = 100
-_GROWTH = 1.1
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,7 @@ def run(
         InvariantError: If elfmem breaks one of ADR 0004's promises in any run.
     """
     check_seeds(seeds, least=1)
+    check_precision(precision)
     cells = _cells(scenarios, arms, settings or {}, seeds or DEFAULT_SEEDS)
     identity = identity_of((*(cell.digest for cell in cells), seeds, precision, code_digest()))
     results = Results(out or Path("runs") / f"run-{identity[:8]}", identity, overwrite=overwrite)
@@ -100,8 +107,6 @@ def _cells(
             own = {key: text for key, text in settings.items() if _concerns(key, arm, builds)}
             world, build = override(load_scenario(name), arm, own)
             if build.review is not None:
-                from elfmem_sim.review import review_config
-
                 review_config(build.review)
             cells.append(Cell(world, build, tuple(range(n))))
     names = [cell.scenario.name for cell in cells[:: len(arms)]]
@@ -142,10 +147,8 @@ def _complete(
         done = [replicate for by_seed in found.values() for replicate in by_seed.values()]
         table = tidy(cells, found)
         control = cells[0].arm.name
-        summary, differences = (
-            summarise(table, ESTIMANDS),
-            against_control(table, control, ESTIMANDS),
-        )
+        summary = summarise(table, ESTIMANDS)
+        differences = against_control(table, control, ESTIMANDS)
         if precision is None:
             break
         frame = differences if len(differences) else summary
@@ -153,15 +156,10 @@ def _complete(
         widest = float(((rows["high"] - rows["low"]) / 2).max())
         n = len(cells[0].seeds)
         if widest <= precision or n >= MAX_SEEDS:
-            reached = "reached" if widest <= precision else f"capped at {MAX_SEEDS} seeds"
-            notes.append(
-                f"Precision {precision:g} pp {reached}: widest half-width {widest:.2f} pp at "
-                f"{n} seeds."
-            )
+            notes.append(precision_note(precision, widest, n))
             break
-        planned = 2 * n if not math.isfinite(widest) else n * _GROWTH * (widest / precision) ** 2
-        more = min(MAX_SEEDS, max(math.ceil(planned), n + 1))
-        cells = [Cell(c.scenario, c.arm, tuple(range(more)), c.variant) for c in cells]
+        seeds = tuple(range(min(MAX_SEEDS, larger_n(n, widest, precision))))
+        cells = [replace(cell, seeds=seeds) for cell in cells]
     series = over_time(cells, found)
     results.finish(
         {

@@ -272,8 +272,7 @@ class Bridge:
                 [(_block_id(row), CONSTITUTIONAL_TAG) for row in range(size)],
             )
         touched = size + np.flatnonzero(
-            agent.reinforcement[size : agent.blocks[0]]
-            != self._reinforcement[size : agent.blocks[0]]
+            agent.reinforcement[size:count] != self._reinforcement[size:count]
         )
         self._update(np.concatenate((np.arange(size), touched)), step, now)
         if self.amendments:
@@ -450,6 +449,22 @@ class Bridge:
         """Return the day of the next reversion that is due, or None."""
         return min(self._due, default=None)
 
+    def next_stop(self, day: int) -> int:
+        """Day before which a loop that is about to live ``day`` has to stop for the evening."""
+        cadence = self._review.cadence_days
+        review, due = cadence * (day // cadence + 1), self.next_reversion()
+        return review if due is None else min(review, due + 1)
+
+    def evening(self, day: int) -> None:
+        """Do what is due at the end of ``day``: reversions, then perhaps a review.
+
+        Raises:
+            InvariantError: If elfmem breaks one of ADR 0004's promises.
+        """
+        self.revert_due(day)
+        if (day + 1) % self._review.cadence_days == 0:
+            self.review(day)
+
     def revert_due(self, day: int) -> None:
         """Carry out the reversions that are due at the end of ``day``.
 
@@ -457,9 +472,11 @@ class Bridge:
             InvariantError: If elfmem deletes or fails to restore.
         """
         for amendment in self._due.pop(day, []):
-            pre = self.database.execute(
+            audit = self.database.execute(
                 "SELECT pre_content FROM block_amendments WHERE id = ?", (amendment.id,)
-            ).fetchone()[0]
+            ).fetchone()
+            if audit is None:
+                self._violated("a revert flags and deletes nothing", day, "no audit row is left")
             drive(
                 self._operations.revert_amendment(
                     cast(Any, self.engine),
@@ -474,7 +491,7 @@ class Bridge:
             ).fetchone()
             if flagged != (1,):
                 self._violated("a revert flags and deletes nothing", day, f"audit row {flagged}")
-            self._read_back(amendment.block, pre, day)
+            self._read_back(amendment.block, audit[0], day)
             amendment.reverted_day = day
 
     def _read_back(self, block: int, expected: str, day: int) -> None:

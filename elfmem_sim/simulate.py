@@ -11,11 +11,10 @@ from elfmem_sim.errors import UserError
 from elfmem_sim.fields import COUNTS, KNOBS, SNAPSHOT_FIELDS
 from elfmem_sim.kernel.day import day_draws
 from elfmem_sim.kernel.loop import advance, birth, lay_down
-from elfmem_sim.kernel.state import Agent, Calendar, Rules, allocate
+from elfmem_sim.kernel.state import BLEND, DRIFT, RETURN, ROTATE, Agent, Calendar, Rules, allocate
 from elfmem_sim.review import Amendment, Bridge, ReviewRecord
 from elfmem_sim.scenario import Adapt, Arm, Ego, Scenario
 
-DRIFT, BLEND, ROTATE, RETURN = range(4)
 MOST_ANSWERS = 20  # an adapting arm's four SELF queries a day, shared by five blocks
 
 
@@ -96,14 +95,7 @@ def simulate(
 
 def _stops(arm: Arm, bridge: Bridge | None, day: int) -> list[int]:
     """Days before which the compiled loop, on ``day``, has to hand over for the evening's work."""
-    stops = []
-    if arm.review is not None:
-        cadence = arm.review.cadence_days
-        stops.append(cadence * (day // cadence + 1))
-    if bridge is not None:
-        due = bridge.next_reversion()
-        if due is not None:
-            stops.append(due + 1)
+    stops = [] if bridge is None else [bridge.next_stop(day)]
     if arm.adapt is not None:
         every = arm.adapt.every_days
         stops.append(every * math.ceil(max(day, arm.adapt.from_day) / every) + 1)
@@ -114,10 +106,8 @@ def _evening(
     agent: Agent, rules: Rules, calendar: Calendar, arm: Arm, bridge: Bridge | None, day: int
 ) -> None:
     """Do what happens between days: reversions, then a review; or an adaptation."""
-    if bridge is not None and arm.review is not None:
-        bridge.revert_due(day)
-        if (day + 1) % arm.review.cadence_days == 0:
-            bridge.review(day)
+    if bridge is not None:
+        bridge.evening(day)
     if arm.adapt is not None and day >= arm.adapt.from_day and day % arm.adapt.every_days == 0:
         from elfmem_sim.kernel.adapt import adapt  # compiled only for arms that adapt
 
@@ -133,7 +123,7 @@ def prepare(
         UserError: If ``seed`` is not a whole number from 0 to 2**63 - 1.
     """
     if not isinstance(seed, int) or not 0 <= seed < 2**63:
-        raise UserError(seed, "a whole number from 0 to 2**63 - 1", "Give another seed.", "seed")
+        raise UserError(seed, "a whole number from 0 to 2**63 - 1", "Give another seed.", "--seed")
     dimension = scenario.identity.dimension
     size = scenario.constitution.size
     days = scenario.horizon_days

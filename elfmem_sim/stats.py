@@ -423,6 +423,25 @@ def required_n(sd: float, half_width: float, confidence: float = 0.95) -> int:
     return n
 
 
+def larger_n(n: int, half_width: float, target: float, confidence: float = 0.95) -> int:
+    """Plan the next round of a study that goes on until it is precise enough.
+
+    Args:
+        n: Values so far, at least 1.
+        half_width: Half-width of their t interval; infinite at n = 1.
+        target: The half-width wanted, below the present one, in the same unit.
+        confidence: Coverage of the interval.
+
+    Returns:
+        The n that :func:`required_n` plans from the spread seen so far, with a margin of a tenth
+        because that spread is itself an estimate; twice n where none was seen; more than n always.
+    """
+    if not math.isfinite(half_width):
+        return 2 * n
+    sd = half_width * math.sqrt(n) / _t_quantile(confidence, n)
+    return max(n + 1, math.ceil(1.1 * required_n(sd, target, confidence)))
+
+
 def _finite_vector(values: ArrayLike, name: str, at_least: int) -> NDArray[np.float64]:
     """Return values as a finite vector of at least the given length, or raise ValueError."""
     x = np.asarray(values, dtype=np.float64)

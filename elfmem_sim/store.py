@@ -33,7 +33,9 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 PARTIAL = "partial.jsonl"
 _NEW = ".new"
-_ANALYSIS = ("stats", "compare", "verdict", "store")
+_ANALYSIS = (
+    "stats", "compare", "verdict", "store", "verification", "experiment", "report", "figures",
+)  # fmt: skip
 _PACKAGES = ("elfmem", "numpy", "scipy", "pandas", "numba", "matplotlib")
 _NAMES = ("scenario", "arm", "control", "variant", "estimand")
 
@@ -307,8 +309,8 @@ def identity_of(parts: Iterable[object]) -> str:
     """Return a short digest of everything that determines a study's results.
 
     Args:
-        parts: What the caller knows of it; the sources of the analysis are added, so that a folder
-            made with other statistics is not taken for finished.
+        parts: What the caller knows of it; the sources of the analysis and of the report are
+            added, so that a folder made by others is not taken for finished.
     """
     here = Path(__file__).parent
     sources = [(here / f"{name}.py").read_bytes() for name in _ANALYSIS]
@@ -330,7 +332,7 @@ def tidy(cells: Sequence[Cell], found: Mapping[str, Mapping[int, Replicate]]) ->
     for cell in cells:
         replicates = [found[cell.digest][seed] for seed in cell.seeds]
         final = np.array([r.snapshots[-1] for r in replicates])
-        year = np.array([r.snapshots.mean(axis=0) for r in replicates])
+        mean = np.array([r.snapshots.mean(axis=0) for r in replicates])
         tallies = np.array([r.tallies for r in replicates])
         years = cell.scenario.horizon_days / 365
         counts = {name: tallies[:, i] for i, name in enumerate(TALLIES)}
@@ -342,7 +344,7 @@ def tidy(cells: Sequence[Cell], found: Mapping[str, Mapping[int, Replicate]]) ->
                     "variant": cell.variant,
                     "seed": list(cell.seeds),
                     **{name: final[:, i] for i, name in enumerate(SNAPSHOT_FIELDS)},
-                    "quality_ratio_over_time": year[:, SNAPSHOT_FIELDS.index("quality_ratio")],
+                    "quality_ratio_over_time": mean[:, SNAPSHOT_FIELDS.index("quality_ratio")],
                     **counts,
                     "amendments_per_year": counts["accepted"] / years,
                     "proposer_calls_per_year": (counts["proposals"] + counts["failed"]) / years,

@@ -17,6 +17,7 @@ from elfmem_sim.progress import ProgressReport
 from elfmem_sim.report import markdown
 from elfmem_sim.review import require_elfmem
 from elfmem_sim.scenario import Arm, Scenario, load_scenario, override
+from elfmem_sim.stats import larger_n
 from elfmem_sim.store import Results, identity_of, over_time, tidy
 from elfmem_sim.study import (
     Cell,
@@ -42,7 +43,6 @@ ESTIMANDS = (
 )
 MAX_SEEDS = 20_000
 _EFFECTS = ("range", "equivalence", "cost")
-_GROWTH = 1.1  # margin on the planned number of seeds, because the spread is itself estimated
 
 Found = dict[str, dict[int, Replicate]]
 
@@ -133,10 +133,16 @@ def check_precision(precision: float | None) -> None:
         )
 
 
+def precision_note(precision: float, widest: float, n: int) -> str:
+    """Say whether a precision was reached."""
+    reached = "reached" if widest <= precision else f"capped at {n} seeds"
+    return f"Precision {precision:g} pp {reached}: widest half-width {widest:.2f} pp at {n} seeds."
+
+
 def _inputs(record: ClaimFile) -> Iterator[str]:
     """Digests of the shipped scenarios and arms that the record rests on."""
     protocol, source = record.protocol, _replayed(record).published
-    pairs = [(s, a) for s in protocol.scenarios for a in (protocol.control, protocol.treatment)]
+    pairs = [(scenario, arm) for scenario in protocol.scenarios for arm in protocol.run_arms]
     if source is not None:
         pairs += [(scenario, arm) for scenario in source.values for arm in source.arms]
     for scenario, arm in pairs:
@@ -183,8 +189,7 @@ class _Run:
             replay_cells = self._until_precise(replay_cells)
         first, rest = self._sensitivity_cells()
         self._simulate("sensitivity", first)
-        self._carry_over(first, rest)
-        self._simulate("sensitivity, other proposers", rest)
+        self._simulate("sensitivity, other proposers", self._carry_over(first, rest))
         cells = [*replay_cells, *headline, *reversions, *first, *rest]
         if self.workers > 1:
             release_workers()
@@ -220,9 +225,7 @@ class _Run:
         return source.published, cells
 
     def _arms(self) -> tuple[Arm, ...]:
-        protocol = self.record.protocol
-        names = protocol.arms or (protocol.control, protocol.treatment)
-        return tuple(ARMS[arm] for arm in names if arm)
+        return tuple(ARMS[arm] for arm in self.record.protocol.run_arms)
 
     def _headline(self, n: int) -> Iterator[Cell]:
         for name in self.record.protocol.scenarios:
@@ -246,14 +249,9 @@ class _Run:
             n = len(cells[0].seeds)
             widest = self._widest(tidy(cells, self.found))
             if widest <= self.precision or n >= MAX_SEEDS:
-                reached = "reached" if widest <= self.precision else f"capped at {MAX_SEEDS} seeds"
-                self.notes.append(
-                    f"Precision {self.precision:g} pp {reached}: widest half-width "
-                    f"{widest:.2f} pp at {n} seeds."
-                )
+                self.notes.append(precision_note(self.precision, widest, n))
                 return cells
-            planned = math.ceil(n * _GROWTH * (widest / self.precision) ** 2)
-            seeds = tuple(range(min(MAX_SEEDS, max(planned, n + 1))))
+            seeds = tuple(range(min(MAX_SEEDS, larger_n(n, widest, self.precision))))
             cells = [replace(cell, seeds=seeds) for cell in cells]
             self._simulate("more seeds", cells)
 
@@ -291,19 +289,23 @@ class _Run:
                     target.append(Cell(world, arm, seeds, variant.label))
         return first, rest
 
-    def _carry_over(self, first: Sequence[Cell], rest: Sequence[Cell]) -> None:
+    def _carry_over(self, first: Sequence[Cell], rest: Sequence[Cell]) -> list[Cell]:
+        """Reuse what does not depend on the proposer; return what is left to simulate."""
         by_key = {
             (c.scenario.name, c.scenario.workload.uses_per_learn, c.arm.review.cadence_days): c
             for c in first
             if c.arm.review
         }
+        remaining = []
         for cell in rest:
             review = cell.arm.review
             assert review is not None
             uses = cell.scenario.workload.uses_per_learn
             finished = by_key[cell.scenario.name, uses, review.cadence_days]
-            carried, _ = reuse_without_calls(self.found[finished.digest], cell)
+            carried, left = reuse_without_calls(self.found[finished.digest], cell)
             self.found.setdefault(cell.digest, {}).update(carried)
+            remaining.append(left)
+        return remaining
 
     def _write(
         self,
@@ -323,7 +325,9 @@ class _Run:
             series = over_time(replay_cells, self.found)
             files["replay.csv"] = replay
             files["replay.png"] = quality_over_time(
-                series, frame, "ADR 0003 replayed (diamonds: published, mean of two seeds)"
+                series,
+                frame,
+                f"ADR {_replayed(record).adr} replayed (diamonds: published, mean of two seeds)",
             )
         main = headline or replay_cells
         series = over_time(main, self.found)

@@ -296,6 +296,15 @@ def test_a_reversion_lifts_the_cooldown():
     assert proposed(bridge, 103) == [0]
 
 
+def test_a_reversion_whose_audit_row_was_deleted_is_a_violation():
+    review = Review(proposer_move=0.0, revert_probability=1.0, revert_after_days=3)
+    bridge = make_bridge(drifted(0.9), review)
+    assert proposed(bridge, 100) == [0]
+    bridge.database.execute("DELETE FROM block_amendments")
+    with pytest.raises(InvariantError, match="no audit row is left"):
+        bridge.revert_due(103)
+
+
 @pytest.mark.parametrize(("age", "found"), [(29, []), (30, [0]), (31, [0])])
 def test_a_block_of_exactly_the_least_age_is_old_enough(age, found):
     agent = drifted(0.9)

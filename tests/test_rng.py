@@ -137,3 +137,11 @@ def test_reseeding_forgets_everything_before(first, second, request):
 def test_different_seeds_give_different_streams():
     firsts = {drawn(seeded(seed), UNIFORM)[0] for seed in [*NOTABLE_SEEDS, *range(2, 100)]}
     assert len(firsts) == len(NOTABLE_SEEDS) + 98
+
+
+def test_no_more_can_be_reserved_than_there_is_room_for():
+    stream = new_stream(20)
+    reseed(stream, 0)
+    reserve(stream, 10)
+    with pytest.raises(ValueError, match="room"):
+        reserve(stream, 11)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from elfmem_sim.arms import ARMS
 from elfmem_sim.kernel.rng import below, new_stream, reseed, sample
-from elfmem_sim.scenario import load_scenario
+from elfmem_sim.scenario import load_scenario, override
 from elfmem_sim.simulate import as_record, prepare, simulate
 
 VALUES = json.loads(
@@ -73,3 +73,16 @@ def test_additive_rescore_moves_established_confidence_by_at_most_its_weight():
     damage, rescored = run.rescored
     # Evidence of 5 and a weight of .5 bound one change by .5 / 5.5.
     assert 0.0 < damage / rescored < 0.5 / 5.5
+
+
+def test_a_rescore_of_most_blocks_stays_within_its_reserved_draws():
+    # Many blocks judged, hardly anything else drawn: the rescore alone decides the room needed.
+    settings = {
+        "workload.rescore.blocks": "1000",
+        "workload.learns_per_day": "1",
+        "workload.queries_per_day": "1",
+        "corpus.size": "1500",
+        "horizon_days": "60",
+    }
+    world, arm = override(load_scenario("adr-0001/weekly_rescore"), ARMS["current"], settings)
+    assert simulate(world, arm, 0).rescored[1] > 1000

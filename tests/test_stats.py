@@ -28,6 +28,7 @@ from elfmem_sim.stats import (
     equivalence,
     holm,
     judge_range,
+    larger_n,
     mean_interval,
     one_sided,
     paired_difference,
@@ -987,3 +988,29 @@ def test_a_planned_study_is_as_precise_as_planned():
     values = np.random.default_rng(206).normal(0.0, SD_DIFFERENCE, (4000, n))
     precise = sum(mean_interval(row).half_width <= 15.0 for row in values)
     assert is_shown_above(precise, 4000, 0.55)
+
+
+# --- larger_n ---
+
+
+@given(
+    st.integers(2, 5000), st.floats(0.1, 50.0), st.floats(0.05, 0.999), st.sampled_from([0.9, 0.95])
+)
+def test_a_larger_n_is_narrow_enough_if_the_spread_stays(n, half_width, share, confidence):
+    target = half_width * share
+    more = larger_n(n, half_width, target, confidence)
+    sd = half_width * math.sqrt(n) / scipy_stats.t.ppf((1 + confidence) / 2, n - 1)
+    assert more > n
+    assert scipy_stats.t.ppf((1 + confidence) / 2, more - 1) * sd / math.sqrt(more) <= target * (
+        1 + 1e-12
+    )
+
+
+def test_a_larger_n_doubles_where_no_spread_was_seen():
+    assert larger_n(1, math.inf, 0.5) == 2
+
+
+def test_two_values_with_their_wide_interval_do_not_plan_a_far_too_large_study():
+    # Two values with an sd of 19 have a half-width of 171; a half-width of 3 takes about 157.
+    n = larger_n(2, 19.0 / math.sqrt(2) * float(scipy_stats.t.ppf(0.975, 1)), 3.0)
+    assert required_n(19.0, 3.0) <= n <= 1.2 * required_n(19.0, 3.0)

@@ -407,6 +407,24 @@ def test_the_command_names_the_precision(precise):
     assert command == "elfmem-sim verify small --seeds 3 --precision 20pp"
 
 
+def test_the_replays_figure_names_the_record_that_it_replays(tmp_path, monkeypatch):
+    titles = []
+    original = module.quality_over_time
+
+    def quality_over_time(series, published=None, title=""):
+        titles.append(title)
+        return original(series, published, title)
+
+    monkeypatch.setattr(module, "quality_over_time", quality_over_time)
+    verify("adr-0001", seeds=2, out=tmp_path / "out", quiet=True)
+    assert [title.split(" (")[0] for title in titles] == ["ADR 0001 replayed"]
+
+
+def test_all_arms_of_a_protocol_count_towards_its_identity():
+    own, _ = load_claims("adr-0002")
+    assert len(list(module._inputs(own))) == len(own.protocol.scenarios) * len(own.protocol.arms)
+
+
 def test_a_record_without_effects_is_made_precise_in_its_means(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MAX_SEEDS", 5)
     done = verify("adr-0003", seeds=3, precision=0.1, out=tmp_path / "out", quiet=True)

@@ -79,6 +79,11 @@ class Protocol(_Model):
     arms: tuple[str, ...] = ()
     """Arms to run in ``scenarios``; by default control and treatment."""
 
+    @property
+    def run_arms(self) -> tuple[str, ...]:
+        """Names of the arms to run in ``scenarios``."""
+        return self.arms or tuple(arm for arm in (self.control, self.treatment) if arm)
+
 
 class Sensitivity(_Model):
     """The assumptions that a claim leaves open, and the rule that judges each combination."""

@@ -19,8 +19,11 @@ from elfmem_sim.kernel.score import (
     similarity,
 )
 from elfmem_sim.kernel.state import (
+    BLEND,
     DISTRIBUTE,
     EGO_ALPHA,
+    RETURN,
+    ROTATE,
     SELF_QUERIES,
     WEIGHT,
     Agent,
@@ -37,12 +40,11 @@ STANDARD_DECAY = 0.010
 ESTABLISHED = 5.0
 """Evidence above which a block counts towards rescore damage."""
 
-_LINKED = 3  # an outcome links the first three blocks of the answer
-_OUTCOME_DRAWS = 3  # whether there is one, what it is, whether it is flipped
-
-
 POWER_LAW_HOURS = 100.0
 """Time scale of ADR 0001's power-law decay."""
+
+_LINKED = 3  # an outcome links the first three blocks of the answer
+_OUTCOME_DRAWS = 3  # whether there is one, what it is, whether it is flipped
 
 
 @compiled
@@ -100,7 +102,7 @@ def _move_self(agent: Agent, rules: Rules, calendar: Calendar, day: int) -> None
     old = agent.identity[day]
     new = agent.identity[day + 1]
     kind = calendar.regime[day]
-    if kind == 1:
+    if kind == BLEND:
         blend(
             old,
             agent.stream,
@@ -109,9 +111,9 @@ def _move_self(agent: Agent, rules: Rules, calendar: Calendar, day: int) -> None
             calendar.weight_new[day],
             new,
         )
-    elif kind == 2:
+    elif kind == ROTATE:
         rotate(old, agent.stream, calendar.weight_old[day], calendar.weight_new[day], new)
-    elif kind == 3:
+    elif kind == RETURN:
         copy(agent.identity[calendar.return_step[day]], new)
     else:
         perturb(old, agent.stream, rules.drift_per_day, new)
@@ -248,7 +250,7 @@ def rescore(agent: Agent, rules: Rules, step: int) -> None:
     chosen = np.empty(min(rules.rescore_blocks, agent.blocks[0]), np.int64)
     sample(agent.stream, agent.blocks[0], chosen)
     noise = np.empty(1)
-    reserve(agent.stream, 2 * chosen.shape[0])
+    reserve(agent.stream, chosen.shape[0] + 1)
     for i in chosen:
         fill_gauss(agent.stream, noise)
         aligned = (similarity(agent.topic[i], agent.identity[step]) + 1.0) / 2.0

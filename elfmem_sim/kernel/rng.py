@@ -126,7 +126,12 @@ def reserve(stream: Stream, draws: int) -> None:
     Args:
         stream: The stream.
         draws: How many; at most half the ``room`` that the stream was made with.
+
+    Raises:
+        ValueError: If they are more, since the buffer cannot hold them.
     """
+    if 2 * draws > stream.buffer.shape[0] - _N:
+        raise ValueError("more draws reserved than the stream has room for")
     cursor = stream.cursor
     while cursor[1] - cursor[0] < 2 * draws:
         left = cursor[1] - cursor[0]

@@ -23,11 +23,23 @@ WEIGHT, EGO_ALPHA, DISTRIBUTE, SELF_QUERIES = range(4)
 """Places in ``Agent.knobs``: weight of the constitution in ATTENTION, slowing of decay by ego
 strength, blocks that share a SELF query, SELF queries a day (ADR 0003's four parameters)."""
 
+DRIFT, BLEND, ROTATE, RETURN = range(4)
+"""Ways in which the self moves on a day; see ``Calendar.regime``."""
+
 N_FIELDS = len(SNAPSHOT_FIELDS)
 
 
 class Rules(NamedTuple):
-    """Everything constant during a run: the scenario's workload and the arm's mechanism."""
+    """Everything constant during a run: the scenario's workload and the arm's mechanism.
+
+    The fields are those of :mod:`elfmem_sim.scenario` and mean what they mean there, but for these.
+
+    Attributes:
+        self_answers: SELF queries a day times blocks that share one, at most.
+        rescore_every: Days between rescores; 0 for none.
+        shadow_common: Whether all candidates of an adaptation see the same draws.
+        rollout_days: Days that an adaptation lives ahead; 0 for shadow queries.
+    """
 
     hours_per_day: float
     drift_per_day: float
@@ -64,11 +76,13 @@ class Calendar(NamedTuple):
     Attributes:
         quiet: True on days without learning and queries, ``bool[days]``.
         noise: Probability that an outcome is flipped, ``float64[days]``.
-        regime: 0 for drift, 1 for a blend, 2 for a rotation, 3 for a return, ``int64[days]``.
-        weight_old: Weight of the old direction (1), or cosine of the angle (2), ``float64[days]``.
-        weight_new: Weight of the new direction (1), or sine of the angle (2), ``float64[days]``.
+        regime: DRIFT, BLEND, ROTATE or RETURN, ``int64[days]``.
+        weight_old: Weight of the old direction (BLEND), or cosine of the angle (ROTATE),
+            ``float64[days]``.
+        weight_new: Weight of the new direction (BLEND), or sine of the angle (ROTATE),
+            ``float64[days]``.
         direction_spread: Spread of a blend's new direction, ``float64[days]``.
-        return_step: Step whose self comes back (3), ``int64[days]``.
+        return_step: Step whose self comes back (RETURN), ``int64[days]``.
         measured: True on days that end with vitals, ``bool[days]``.
     """
 
