@@ -22,10 +22,12 @@ COLOURS = {
     "self_architect_common": "#56B4E9",
     "self_architect_queries": "#E69F00",
     "self_architect_rollout": "#7F3C8D",
+    "self_architect_blind": "#999999",
 }
 _DASHES = {
     **dict.fromkeys(("current", "v016_additive", "v017_exploration", "v017_full"), "--"),
     **dict.fromkeys(("self_architect", "self_architect_common", "self_architect_queries"), ":"),
+    "self_architect_blind": "-.",
 }
 
 _OTHER = ("#E69F00", "#56B4E9", "#F0E442", "#999999")
@@ -43,6 +45,7 @@ NAMES = {
     "self_architect_common": "common draws",
     "self_architect_queries": "200 queries",
     "self_architect_rollout": "rollout",
+    "self_architect_blind": "coin",
 }
 
 # Inches; the least width is that of the words around a single panel.

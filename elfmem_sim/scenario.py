@@ -306,8 +306,8 @@ class Adapt(_Model):
     """Adapt on every day that this divides."""
     from_day: Annotated[int, Field(ge=0)] = 30
     """Not before this day."""
-    shadow_queries: Annotated[int, Field(ge=1, le=100_000)] = 8
-    """Queries of one shadow evaluation."""
+    shadow_queries: Annotated[int, Field(ge=0, le=100_000)] = 8
+    """Queries of one shadow evaluation; with 0 its value is a coin, one uniform draw."""
     common_numbers: bool = False
     """Whether all candidates of a day are evaluated on the same draws."""
     rollout_days: Annotated[int, Field(ge=0, le=365)] = 0

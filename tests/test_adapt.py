@@ -1,6 +1,8 @@
 """The agent that turns its own knobs: exact moves, and an objective that sees only one of them."""
 
 import json
+import random
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +10,9 @@ import pytest
 
 from elfmem_sim.arms import ARMS
 from elfmem_sim.fields import KNOBS
-from elfmem_sim.kernel.adapt import HIGHEST, LOWEST, evaluate, step_of
+from elfmem_sim.kernel.adapt import HIGHEST, LOWEST, adapt, evaluate, step_of
 from elfmem_sim.kernel.loop import advance
+from elfmem_sim.kernel.rng import below
 from elfmem_sim.kernel.state import TOP_K
 from elfmem_sim.scenario import load_scenario
 from elfmem_sim.simulate import as_record, prepare, simulate
@@ -61,6 +64,30 @@ def test_shadow_evaluation_is_blind_to_the_other_knobs(grown, knob):
     low, high = [0.5, 0.0, 1.0, 2.0], [0.5, 0.0, 1.0, 2.0]
     low[knob], high[knob] = LOWEST[knob], HIGHEST[knob]
     assert judged(grown, low) == judged(grown, high)
+
+
+def test_coin_is_one_draw_of_the_candidates_own_stream(grown):
+    rules = grown[1]._replace(shadow_queries=0)
+    assert judged(grown, [0.0, 0.0, 1.0, 2.0], rules) == random.Random(12345).random()
+
+
+def test_coin_takes_from_the_run_what_the_published_objective_takes(grown):
+    agent, rules, calendar = grown
+    after = []
+    for queries in (8, 0):
+        twin = deepcopy(agent)
+        adapt(twin, rules._replace(shadow_queries=queries), calendar, 199)
+        after.append([below(twin.stream, 2**30) for _ in range(5)])
+    assert after[0] == after[1]
+
+
+def test_coin_keeps_the_knobs_as_often_as_any_candidate():
+    # With m candidates the present knobs win one toss in m + 1, and m is 5 to 8.
+    scenario = load_scenario("adr-0003-self-architect/stable")
+    lives = [simulate(scenario, ARMS["self_architect_blind"], seed) for seed in range(20)]
+    moves = [move for life in lives for _, move in life.moves]
+    assert len(moves) == 240
+    assert 240 / 9 - 18 < moves.count("baseline") < 240 / 6 + 18  # three standard errors
 
 
 def test_rollout_leaves_the_agent_as_it_was(grown):

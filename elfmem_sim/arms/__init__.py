@@ -8,6 +8,7 @@ from elfmem_sim.arms.review import REVIEW
 from elfmem_sim.arms.scoring import CURRENT, V016_ADDITIVE, V017_EXPLORATION, V017_FULL
 from elfmem_sim.arms.self_architect import (
     SELF_ARCHITECT,
+    SELF_ARCHITECT_BLIND,
     SELF_ARCHITECT_COMMON,
     SELF_ARCHITECT_QUERIES,
     SELF_ARCHITECT_ROLLOUT,
@@ -31,6 +32,7 @@ ARMS: dict[str, Arm] = {
         SELF_ARCHITECT_COMMON,
         SELF_ARCHITECT_QUERIES,
         SELF_ARCHITECT_ROLLOUT,
+        SELF_ARCHITECT_BLIND,
     )
 }
 """All arms by name."""

@@ -2,7 +2,7 @@
 
 The published agent compares candidates by eight queries each, drawn afresh for every candidate.
 The other arms change nothing but that objective, so that a verdict on the idea can be told from a
-verdict on its implementation.
+verdict on its implementation; one of them tosses coins, as the control of all.
 """
 
 from elfmem_sim.arms.model_c import MODEL_C
@@ -38,4 +38,9 @@ SELF_ARCHITECT_ROLLOUT = _variant(
     "self_architect_rollout",
     "As self_architect, judging a candidate by living 28 days ahead on common draws.",
     Adapt(common_numbers=True, rollout_days=28),
+)
+SELF_ARCHITECT_BLIND = _variant(
+    "self_architect_blind",
+    "As self_architect, but a candidate's value is a coin: the control, which knows nothing.",
+    Adapt(shadow_queries=0),
 )

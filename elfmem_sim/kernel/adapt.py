@@ -3,14 +3,15 @@
 The published objective is a shadow evaluation: a few queries answered without any change of state,
 with fresh queries for every candidate. The arms that judge the idea rather than this
 implementation change the objective only: more queries, the same queries for all candidates, or a
-rollout of the candidate's next weeks.
+rollout of the candidate's next weeks. With no query at all a candidate's value is a coin, which is
+the control: what the hill-climber does when its objective knows nothing.
 """
 
 import numpy as np
 
 from elfmem_sim.kernel._compile import compiled
 from elfmem_sim.kernel.day import day_draws, fill_recency, live
-from elfmem_sim.kernel.rng import below, reseed, reserve
+from elfmem_sim.kernel.rng import below, reseed, reserve, uniform
 from elfmem_sim.kernel.score import attention, clear_top, insert_top, mean_cosine, similarity
 from elfmem_sim.kernel.state import (
     DISTRIBUTE,
@@ -111,6 +112,9 @@ def evaluate(
     if rules.rollout_days > 0:
         return _roll_out(agent, rules, calendar, day, knobs, seed, query, scores, indices)
     reseed(agent.probe, seed)
+    if rules.shadow_queries == 0:
+        reserve(agent.probe, 1)
+        return uniform(agent.probe)
     self_topic = agent.identity[day + 1]
     quality = best = 0.0
     for _ in range(rules.shadow_queries):
