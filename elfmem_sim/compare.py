@@ -22,6 +22,20 @@ SHARES = frozenset(
 )
 """Estimands reported in percent; their differences are in percentage points."""
 
+ESTIMANDS = (
+    "quality_ratio",
+    "quality_ratio_over_time",
+    "recent_reach",
+    "ego_moat",
+    "const_align_to_self",
+    "retention",
+    "es_concentration",
+    "rescore_damage",
+    "amendments_per_year",
+    "proposer_calls_per_year",
+)
+"""Estimands of every summary, in order."""
+
 
 def values_of(
     table: pd.DataFrame, scenario: str, arm: str, estimand: str, variant: str = ""
@@ -120,21 +134,32 @@ def summarise(table: pd.DataFrame, estimands: Sequence[str]) -> pd.DataFrame:
 def against_control(table: pd.DataFrame, control: str, estimands: Sequence[str]) -> pd.DataFrame:
     """Return every other arm's paired difference to ``control``, per scenario and estimand.
 
-    Columns: scenario, arm, control, estimand, mean, mcse, low, high, n.
+    Arms are compared within a variant. A scenario without the control has no rows; an arm run at
+    more seeds than the control, or fewer, is compared at those up to which both were run.
+
+    Columns: scenario, arm, control, variant, estimand, mean, mcse, low, high, n.
 
     Raises:
-        ValueError: If an arm and the control were not run at the same seeds.
+        ValueError: If a seed among those was left out in one of the two.
     """
     rows = []
-    for scenario in dict.fromkeys(table["scenario"]):
-        arms = list(dict.fromkeys(table.loc[table["scenario"] == scenario, "arm"]))
-        for arm in arms:
+    for (scenario, variant), part in table.groupby(["scenario", "variant"], sort=False):
+        arms = list(dict.fromkeys(part["arm"]))
+        for arm in arms if control in arms else ():
             if arm == control:
                 continue
+            last = part[part["arm"].isin((arm, control))].groupby("arm")["seed"].max().min()
+            both = part[part["seed"] <= last]
             for estimand in estimands:
-                e = paired_difference(*_paired(table, scenario, arm, control, estimand, ("", "")))
-                rows.append((scenario, arm, control, estimand, e.mean, e.mcse, e.low, e.high, e.n))
-    columns = ["scenario", "arm", "control", "estimand", "mean", "mcse", "low", "high", "n"]
+                e = paired_difference(
+                    *_paired(both, str(scenario), arm, control, estimand, (str(variant),) * 2)
+                )
+                rows.append(
+                    (scenario, arm, control, variant, estimand, e.mean, e.mcse, e.low, e.high, e.n)
+                )
+    columns = [
+        "scenario", "arm", "control", "variant", "estimand", "mean", "mcse", "low", "high", "n",
+    ]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -143,11 +168,12 @@ def replay_table(table: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         table: Tidy replicates that include seeds 0 and 1.
-        published: Columns scenario, arm, estimand, value.
+        published: Columns scenario, arm, estimand, value, digits (decimals printed).
 
     Returns:
-        Columns scenario, arm, estimand, published, replayed, mean, low, high, n, sd, percentile:
-        the percentile of the replayed two-seed mean among the means of all pairs of seeds.
+        Columns scenario, arm, estimand, published, digits, replayed, mean, low, high, n, sd,
+        percentile: the percentile of the replayed two-seed mean among the means of all pairs of
+        seeds.
     """
     rows = []
     for row in published.itertuples(index=False):
@@ -160,6 +186,7 @@ def replay_table(table: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
                 row.arm,
                 row.estimand,
                 row.value,
+                row.digits,
                 replayed,
                 e.mean,
                 e.low,
@@ -170,7 +197,7 @@ def replay_table(table: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
             )
         )
     columns = [
-        "scenario", "arm", "estimand", "published", "replayed", "mean", "low", "high", "n", "sd",
-        "percentile",
+        "scenario", "arm", "estimand", "published", "digits", "replayed", "mean", "low", "high",
+        "n", "sd", "percentile",
     ]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)

@@ -1,29 +1,24 @@
 """Free studies: any scenarios and arms, with estimates and paired differences."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
 
 from elfmem_sim.arms import get_arm
-from elfmem_sim.compare import against_control, summarise
+from elfmem_sim.compare import ESTIMANDS, against_control, summarise
 from elfmem_sim.errors import UserError
 from elfmem_sim.figures import quality_over_time
 from elfmem_sim.progress import ProgressReport
+from elfmem_sim.protocol import MAX_SEEDS, check_precision, check_seeds, precision_note
+from elfmem_sim.report import run_markdown
 from elfmem_sim.review import review_config
 from elfmem_sim.scenario import Arm, load_scenario, override
 from elfmem_sim.stats import larger_n
 from elfmem_sim.store import Results, identity_of, over_time, tidy
 from elfmem_sim.study import Cell, code_digest, run_study
-from elfmem_sim.verification import (
-    ESTIMANDS,
-    MAX_SEEDS,
-    check_precision,
-    check_seeds,
-    precision_note,
-)
 
 DEFAULT_SEEDS = 100
 
@@ -54,6 +49,7 @@ def run(
     seeds: int | None = None,
     precision: float | None = None,
     settings: Mapping[str, str] | None = None,
+    sweep: Mapping[str, Sequence[str]] | None = None,
     out: Path | None = None,
     overwrite: bool = False,
     workers: int = 1,
@@ -68,6 +64,8 @@ def run(
         precision: Go on until the half-width of every quality ratio's paired difference (of every
             mean, if there is one arm) is at most this many pp.
         settings: Dotted keys and values, as ``--set`` takes them.
+        sweep: Values to try for a key, one key at a time, beside the plain study; each is a
+            variant, and arms are compared within it.
         out: Results folder; by default one under ``runs/`` named after the study's digest.
         overwrite: Whether a folder with other results may be emptied.
         workers: Processes; no number depends on it.
@@ -79,12 +77,14 @@ def run(
     """
     check_seeds(seeds, least=1)
     check_precision(precision)
-    cells = _cells(scenarios, arms, settings or {}, seeds or DEFAULT_SEEDS)
-    identity = identity_of((*(cell.digest for cell in cells), seeds, precision, code_digest()))
+    variants = dict(_variants(settings or {}, sweep or {}))
+    cells = _cells(scenarios, arms, variants, seeds or DEFAULT_SEEDS)
+    labelled = [f"{cell.variant}:{cell.digest}" for cell in cells]
+    identity = identity_of((*labelled, seeds, precision, code_digest()))
     results = Results(out or Path("runs") / f"run-{identity[:8]}", identity, overwrite=overwrite)
     if not results.finished:
-        _complete(results, cells, _command(scenarios, arms, settings or {}, seeds, precision),
-                  precision=precision, workers=workers, quiet=quiet)  # fmt: skip
+        command = _command(scenarios, arms, settings or {}, sweep or {}, seeds, precision)
+        _complete(results, cells, command, precision=precision, workers=workers, quiet=quiet)
     manifest = results.manifest()
     return Experiment(
         replicates=results.table("replicates.csv.gz"),
@@ -95,21 +95,36 @@ def run(
     )
 
 
+def _variants(
+    settings: Mapping[str, str], sweep: Mapping[str, Sequence[str]]
+) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Label and settings of the plain study, then of each swept value."""
+    yield "", settings
+    for key, values in sweep.items():
+        for value in values:
+            yield f"{key}={value}", {**settings, key: value}
+
+
 def _cells(
-    scenarios: Sequence[str], arms: Sequence[str], settings: Mapping[str, str], n: int
+    scenarios: Sequence[str],
+    arms: Sequence[str],
+    variants: Mapping[str, Mapping[str, str]],
+    n: int,
 ) -> list[Cell]:
     cells = []
     builds = [get_arm(arm) for arm in arms]
     if len(set(arms)) != len(arms):
         raise UserError(", ".join(arms), "different arms", "Name each arm once.", "--arm")
-    for name in scenarios:
-        for arm in builds:
-            own = {key: text for key, text in settings.items() if _concerns(key, arm, builds)}
-            world, build = override(load_scenario(name), arm, own)
-            if build.review is not None:
-                review_config(build.review)
-            cells.append(Cell(world, build, tuple(range(n))))
-    names = [cell.scenario.name for cell in cells[:: len(arms)]]
+    worlds = [load_scenario(name) for name in scenarios]
+    for scenario in worlds:
+        for label, settings in variants.items():
+            for arm in builds:
+                own = {key: text for key, text in settings.items() if _concerns(key, arm, builds)}
+                world, build = override(scenario, arm, own)
+                if build.review is not None:
+                    review_config(build.review)
+                cells.append(Cell(world, build, tuple(range(n)), label))
+    names = [world.name for world in worlds]
     if len(set(names)) != len(names):
         raise UserError(
             ", ".join(names), "scenarios with different names", "Rename a file.", "scenario"
@@ -161,13 +176,15 @@ def _complete(
         seeds = tuple(range(min(MAX_SEEDS, larger_n(n, widest, precision))))
         cells = [replace(cell, seeds=seeds) for cell in cells]
     series = over_time(cells, found)
+    panels = series.assign(scenario=(series["scenario"] + " " + series["variant"]).str.strip())
     results.finish(
         {
             "replicates.csv.gz": table,
             "summary.csv": summary,
             "differences.csv": differences,
             "over_time.csv": series,
-            "quality.png": quality_over_time(series),
+            "quality.png": quality_over_time(panels),
+            "report.md": run_markdown(command, summary, differences, notes),
         },
         {
             "kind": "run",
@@ -178,6 +195,7 @@ def _complete(
                 {
                     "scenario": cell.scenario.model_dump(mode="json"),
                     "arm": cell.arm.model_dump(mode="json"),
+                    "variant": cell.variant,
                     "digest": cell.digest,
                     "seeds": [cell.seeds[0], cell.seeds[-1]],
                 }
@@ -191,12 +209,15 @@ def _command(
     scenarios: Sequence[str],
     arms: Sequence[str],
     settings: Mapping[str, str],
+    sweep: Mapping[str, Sequence[str]],
     seeds: int | None,
     precision: float | None,
 ) -> str:
     parts = ["elfmem-sim", "run", *scenarios]
     parts += [part for arm in arms for part in ("--arm", arm)]
     parts += [part for key, text in settings.items() for part in ("--set", f"{key}={text}")]
+    for key, values in sweep.items():
+        parts += ["--sweep", f"{key}={','.join(values)}"]
     if seeds is not None:
         parts += ["--seeds", f"{seeds}"]
     if precision is not None:

@@ -127,6 +127,98 @@ def _quality_figure(
     return figure
 
 
+def two_seed_distributions(effects: "pd.DataFrame") -> bytes:
+    """Draw each claimed effect on the distribution of what two seeds show, one panel per record.
+
+    Args:
+        effects: As :func:`elfmem_sim.audit.two_seed_table` returns it.
+
+    Returns:
+        A PNG, the same bytes for the same data.
+    """
+    return _png(_two_seed_figure(effects))
+
+
+def _two_seed_figure(effects: "pd.DataFrame") -> "Figure":
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    groups = [(adr, group) for adr, group in effects.groupby("adr", sort=False)]
+    row, gap, head, foot, width, left = 0.3, 0.75, 1.15, 0.55, 10.0, 3.9
+    panels = [row * (len(group) + 0.6) for _, group in groups]
+    height = head + sum(panels) + gap * (len(panels) - 1) + foot
+    figure = Figure(figsize=(width, height), dpi=120)
+    FigureCanvasAgg(figure)
+    top = height - head
+    for (adr, group), size in zip(groups, panels, strict=True):
+        axis = figure.add_axes(
+            (left / width, (top - size) / height, 1 - (left + 0.25) / width, size / height)
+        )
+        _two_seed_panel(axis, group)
+        axis.set_title(f"ADR {adr}", fontsize=12, loc="left")
+        top -= size + gap
+    axis.set_xlabel("effect (percentage points)", fontsize=11)
+    handles, labels = axis.get_legend_handles_labels()
+    for other in figure.axes:  # a mark that the last panel lacks
+        for handle, label in zip(*other.get_legend_handles_labels(), strict=True):
+            if label not in labels:
+                handles.append(handle)
+                labels.append(label)
+    figure.legend(
+        handles, labels, loc="upper center", ncols=2, fontsize=11, frameon=False,
+        bbox_to_anchor=(0.5, 1 - 0.35 / height),
+    )  # fmt: skip
+    figure.suptitle(
+        "Published effects, and what two seeds show by chance", fontsize=13, y=1 - 0.1 / height
+    )
+    return figure
+
+
+def _two_seed_panel(axis: Any, group: "pd.DataFrame") -> None:
+    import numpy as np
+
+    names = [name for name in group.columns if name[:1] == "q" and name[1:].isdigit()]
+    shares = np.array([int(name[1:]) / 100 for name in names])
+    for place, (_, effect) in enumerate(group.iterrows()):
+        y = len(group) - 1 - place
+        quantiles = effect[names].to_numpy(float)
+        edges = np.linspace(quantiles[0], quantiles[-1], 41)
+        # Distinct quantiles only: np.interp wants rising places.
+        rising, first = np.unique(quantiles, return_index=True)
+        density = np.diff(np.interp(edges, rising, shares[first]))
+        if density.max() > 0:
+            axis.stairs(
+                y - 0.35 + 0.8 * density / density.max(), edges, baseline=y - 0.35, fill=True,
+                color="#BBBBBB", label=_first("what two seeds show (98 % of pairs)", place),
+            )  # fmt: skip
+        if np.isfinite(effect["claimed_low"]):
+            axis.plot(
+                [effect["claimed_low"], effect["claimed_high"]], [y, y], color="#D55E00",
+                linewidth=5, solid_capstyle="butt", label=_first("claimed range", place),
+            )  # fmt: skip
+        else:
+            axis.plot(
+                effect["published"], y, marker="D", markersize=7, linestyle="none",
+                color="#D55E00", markeredgecolor="white",
+                label=_first("published (mean of two seeds)", place),
+            )  # fmt: skip
+        axis.errorbar(
+            effect["estimate"], y,
+            xerr=[[effect["estimate"] - effect["low"]], [effect["high"] - effect["estimate"]]],
+            color="#0072B2", marker="|", markersize=14, markeredgewidth=2.5, linewidth=2.5,
+            linestyle="none", label=_first("population mean, 95 % interval", place),
+        )  # fmt: skip
+    axis.axvline(0.0, color="black", linewidth=0.8)
+    axis.set_ylim(-0.7, len(group) - 0.3)
+    axis.set_yticks(range(len(group))[::-1], list(group["claim"]), fontsize=10)
+    axis.tick_params(axis="x", labelsize=10)
+    axis.grid(axis="x", alpha=0.25)
+
+
+def _first(label: str, place: int) -> str:
+    return label if place == 0 else "_" + label
+
+
 def _key(n: "pd.Series") -> str:
     """Say what lines and bands are."""
     least, most = int(n.min()), int(n.max())

@@ -1,7 +1,7 @@
 """Tables for people: on the terminal and in Markdown. Nothing is computed here."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from elfmem_sim.claims import ClaimFile
@@ -12,6 +12,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Rows = list[list[str]]
+
+_CONCLUSIONS = {
+    "REPRODUCED": "Stands",
+    "CONSISTENT": "Stands within its error",
+    "ABOVE": "Changes in size",
+    "BELOW": "Changes in size",
+    "CONTRADICTED": "Does not stand",
+    "INCONCLUSIVE": "Open",
+}
 
 _UNBOUNDED = 10_000  # columns; a table takes only those that it needs
 
@@ -86,17 +95,18 @@ def assumption_lines(verdicts: Sequence[Verdict]) -> list[str]:
 def replay_rows(replay: "pd.DataFrame") -> tuple[list[str], Rows]:
     """Return header and rows of the replay table."""
     header = [
-        "scenario", "arm", "published", "seeds 0, 1", "population", "95 % interval", "n",
-        "percentile",
+        "scenario", "arm", "estimand", "published", "seeds 0, 1", "population", "95 % interval",
+        "n", "percentile",
     ]  # fmt: skip
     rows = [
         [
             str(row.scenario),
             str(row.arm),
-            f"{row.published:.1f}",
-            f"{row.replayed:.1f}",
-            f"{row.mean:.1f}",
-            interval(_number(row.low), _number(row.high)),
+            str(row.estimand),
+            f"{row.published:.{row.digits}f}",
+            f"{row.replayed:.{row.digits}f}",
+            f"{row.mean:.{row.digits}f}",
+            interval(_number(row.low), _number(row.high), int(str(row.digits))),
             str(row.n),
             f"{row.percentile:.0f}",
         ]
@@ -146,12 +156,19 @@ def estimate_rows(frame: "pd.DataFrame", keys: Sequence[str]) -> tuple[list[str]
     return header, rows
 
 
+def keys_of(frame: "pd.DataFrame", *keys: str) -> list[str]:
+    """Return ``keys`` and, where the table has variants, that of the variant before the last."""
+    varied = len(frame) > 0 and bool((frame["variant"] != "").any())
+    return [*keys[:-1], "variant", keys[-1]] if varied else list(keys)
+
+
 def difference_rows(differences: "pd.DataFrame") -> tuple[list[str], Rows]:
     """Return header and rows of the paired differences in ``OTHER_ESTIMANDS``."""
     shown = differences[differences["estimand"].isin(OTHER_ESTIMANDS)]
-    header, rows = estimate_rows(shown, ["scenario", "arm", "estimand"])
+    keys = keys_of(shown, "scenario", "arm", "estimand")
+    header, rows = estimate_rows(shown, keys)
     for row in rows:
-        row[2] += " (pp)" if row[2] in SHARES else ""
+        row[len(keys) - 1] += " (pp)" if row[len(keys) - 1] in SHARES else ""
     header[header.index("mean")] = "difference"
     return header, rows
 
@@ -205,6 +222,110 @@ def markdown(
     threats = THREATS + REVIEW_THREATS if record.sensitivity is not None else THREATS
     parts += ["## Threats to validity\n", "\n".join(f"- {threat}" for threat in threats) + "\n"]
     return "\n".join(parts)
+
+
+def conclusion(v: Verdict) -> str:
+    """Return one plain sentence on what a verdict does to its claim."""
+    if v.verdict == "HELD":
+        return f"**Stands.** {v.statement} No violation on {v.n:,} occasions."
+    size = f"{v.estimate:.2f} {v.unit}".strip()
+    measured = f"measured {size} ({interval(v.low, v.high, 2)}; n = {v.n:,})"
+    if v.verdict in ("ABOVE", "BELOW"):
+        claimed = v.published or 1.0  # a range without a single figure is of gains
+        if v.low <= 0.0 <= v.high:
+            return f"**Changes.** {v.statement} No effect is left: {measured}."
+        if (claimed < 0.0) != (v.estimate < 0.0):
+            return f"**Changes.** {v.statement} The effect has the other sign: {measured}."
+    return f"**{_CONCLUSIONS[v.verdict]}.** {v.statement} It is {measured}."
+
+
+def audit_rows(table: "pd.DataFrame") -> tuple[list[str], Rows]:
+    """Return header and rows of the audit table."""
+    rows = [
+        [
+            str(row.claim),
+            str(row.adr),
+            str(row.scenario),
+            str(row.horizon_days),
+            _optional(_number(row.published), 1),
+            _optional(_number(row.replayed), 1),
+            f"{row.estimate:.2f}",
+            _optional(_number(row.low), 2),
+            _optional(_number(row.high), 2),
+            str(row.n),
+            _optional(_number(row.two_seed_probability), 3),
+            str(row.verdict),
+        ]
+        for row in table.itertuples(index=False)
+    ]
+    return list(table.columns), rows
+
+
+def audit_markdown(
+    records: Mapping[str, ClaimFile],
+    verdicts: Mapping[str, Sequence[Verdict]],
+    table: "pd.DataFrame",
+    climbers: "pd.DataFrame",
+    notes: Sequence[str],
+) -> str:
+    """Return the whole audit as Markdown: conclusions, the table, and what decides them."""
+    parts = [
+        "# The published evidence, audited\n",
+        "Every quantitative claim of elfmem's decision records 0001 to 0004, replayed at the "
+        "published seeds and measured at population size. Effects are in percentage points, "
+        "paired within seed, with 95 % intervals (90 % where the claim is an equivalence), unless "
+        "the claim names another unit. `replayed` is the effect at seeds 0 and 1, on which the "
+        "records rest; `two_seed_probability` is how often two seeds show an effect at least as "
+        "large as the published one, in its direction.\n",
+        "## What stands and what changes\n",
+    ]
+    for adr, group in verdicts.items():
+        parts += [
+            f"### ADR {adr}: {records[adr].title}\n",
+            f"Claimed: {records[adr].statement}\n",
+            "\n".join(f"- {conclusion(v)}" for v in group) + "\n",
+        ]
+        parts += [f"{line}\n" for line in assumption_lines(group)]
+    parts += ["## The table\n", markdown_table(*audit_rows(table))]
+    parts += [f"{note}\n" for note in notes]
+    parts += [
+        "![Published effects on the distribution of what two seeds show](audit.png)\n",
+        "## The self-architect with other objectives\n",
+        "The same hill-climber, with its published objective (eight fresh queries a candidate), "
+        "with a coin for an objective (blind), and with sounder ones: eight queries common to all "
+        "candidates, 200 common queries, and a rollout of 28 days. Each arm minus each control, "
+        "in quality ratio, paired within seed.\n",
+        markdown_table(*estimate_rows(climbers, ["scenario", "arm", "control"])),
+        "## Threats to validity\n",
+        "\n".join(f"- {threat}" for threat in (*THREATS, *REVIEW_THREATS)) + "\n",
+    ]
+    return "\n".join(parts)
+
+
+def run_markdown(
+    command: str, summary: "pd.DataFrame", differences: "pd.DataFrame", notes: Sequence[str]
+) -> str:
+    """Return a free study as Markdown: differences first."""
+    parts = ["# A study\n", f"`{command}`\n"]
+    parts += [f"{note}\n" for note in notes]
+    if len(differences):
+        parts += [
+            "## Differences\n",
+            f"Each arm minus {differences['control'].iloc[0]}, paired within seed: shares in "
+            "percentage points (pp), amendments and proposer calls in counts per year.\n",
+            markdown_table(*difference_rows(differences)),
+        ]
+    shown = summary[summary["estimand"].isin((*OTHER_ESTIMANDS, "es_concentration"))]
+    parts += [
+        "## Arms\n",
+        "Shares in %.\n",
+        markdown_table(*estimate_rows(shown, keys_of(shown, "scenario", "arm", "estimand"))),
+    ]
+    return "\n".join(parts)
+
+
+def _optional(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}" if math.isfinite(value) else ""
 
 
 def print_table(title: str, header: Sequence[str], rows: Rows) -> None:

@@ -344,28 +344,30 @@ def two_seed_percentile(values: ArrayLike, published_mean: float) -> float:
     return 100 * (below + up_to) / 2 / math.comb(x.size, 2)
 
 
-def two_seed_means(values: ArrayLike, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
-    """Sample the distribution of the mean of two distinct seeds, for figures.
+def distinct_pairs(
+    n: int, rng: np.random.Generator, size: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Draw pairs of distinct places, independently and with equal chance.
 
     Args:
-        values: Shape (n,), n >= 2, one finite number per seed.
+        n: Number of places, at least 2.
         rng: Source of the pairs; the same state gives the same sample.
-        size: How many pairs to draw, at least 1, independently and with equal chance.
+        size: How many pairs to draw, at least 1.
 
     Returns:
-        Shape (size,), pair means in the unit of the values.
+        First and second places, each of shape (size,), from 0 to n - 1.
 
     Raises:
-        ValueError: If values has fewer than two entries, is not one-dimensional or not finite,
-            or if size is less than 1.
+        ValueError: If n is less than 2 or size less than 1.
     """
-    x = _finite_vector(values, "values", at_least=2)
+    if n < 2:
+        raise ValueError(f"n is {n}; expected at least 2 places")
     if size < 1:
         raise ValueError(f"size is {size}; expected at least 1")
-    first = rng.integers(x.size, size=size)
-    second = rng.integers(x.size - 1, size=size)
-    second += second >= first  # steps over the first seed, so the two are distinct
-    return (x[first] + x[second]) / 2
+    first = rng.integers(n, size=size)
+    second = rng.integers(n - 1, size=size)
+    second += second >= first  # steps over the first place, so the two are distinct
+    return first, second
 
 
 def two_seed_probability(differences: ArrayLike, threshold: float) -> float:

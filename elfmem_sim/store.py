@@ -34,10 +34,11 @@ MANIFEST = "manifest.json"
 PARTIAL = "partial.jsonl"
 _NEW = ".new"
 _ANALYSIS = (
-    "stats", "compare", "verdict", "store", "verification", "experiment", "report", "figures",
+    "stats", "compare", "verdict", "store", "protocol", "verification", "audit", "experiment",
+    "report", "figures",
 )  # fmt: skip
 _PACKAGES = ("elfmem", "numpy", "scipy", "pandas", "numba", "matplotlib")
-_NAMES = ("scenario", "arm", "control", "variant", "estimand")
+_NAMES = ("adr", "claim", "scenario", "arm", "control", "variant", "estimand", "horizon_days")
 
 
 class Results:

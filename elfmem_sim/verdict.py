@@ -9,11 +9,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from elfmem_sim.claims import Claim, ClaimFile, Sensitivity
-from elfmem_sim.compare import differences, values_of
+from elfmem_sim.compare import SHARES, differences, values_of
 from elfmem_sim.stats import (
     Equivalence,
     Estimate,
     bca_interval,
+    distinct_pairs,
     equivalence,
     holm,
     judge_range,
@@ -30,6 +31,13 @@ WORDS: tuple[Word, ...] = get_args(Word)
 CONTRADICTING: frozenset[Word] = frozenset({"ABOVE", "BELOW", "CONTRADICTED"})
 ALPHA = 0.05
 _RESAMPLES = 2000
+_PAIRS = 100_000
+_UNITS = {"es_concentration": "fold"}
+_RANGED = {
+    "level": "mean of the treatment",
+    "ratio": "control over treatment",
+    "spread": "largest minus smallest scenario mean of the treatment",
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,7 @@ class Verdict:
         low: Lower end of the 95 % interval (90 % for an equivalence, as TOST takes it).
         high: Upper end.
         n: Seeds, or occasions for a promise.
-        unit: ``pp``, ``%``, ``fold`` or ``violations``.
+        unit: ``pp``, ``%``, ``fold`` or ``violations``; nothing for a number without one.
         p: p-value of the rule's test, after Holm within the claim's family; None without a test.
         bootstrap: BCa 95 % interval of the same mean, as a cross-check; None where it has no sense.
         assumption: What the verdict rests on.
@@ -85,6 +93,57 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Effect:
+    """What a claim measures: a function of the means of one or more columns of values.
+
+    Attributes:
+        values: One row per seed, ``float64[n, columns]``.
+        of: The effect of column means: ``float64[..., columns]`` to ``float64[...]``.
+        unit: ``pp``, ``%``, ``fold``, or nothing for a number without one.
+    """
+
+    values: NDArray[np.float64]
+    of: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    unit: str
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether the effect is the mean of one number per seed."""
+        return bool(self.values.shape[1] == 1)
+
+    def estimate(self, rng: np.random.Generator) -> Estimate:
+        """Return the effect with its 95 % interval: Student's for a mean, else a bootstrap's."""
+        if self.is_mean:
+            return mean_interval(self.values[:, 0])
+        n = len(self.values)
+        drawn = np.array(
+            [self.of(self.values[rng.integers(0, n, n)].mean(axis=0)) for _ in range(_RESAMPLES)]
+        )
+        low, high = np.quantile(drawn, (0.025, 0.975))
+        mean = float(self.of(self.values.mean(axis=0)))
+        return Estimate(mean, float(drawn.std(ddof=1)), float(low), float(high), n)
+
+    def replayed(self) -> float:
+        """Return the effect at the published seeds, 0 and 1."""
+        return float(self.of(self.values[:2].mean(axis=0)))
+
+    def two_seeds(self, rng: np.random.Generator, size: int) -> NDArray[np.float64]:
+        """Draw ``size`` pairs of distinct seeds and return the effect that each pair shows."""
+        first, second = distinct_pairs(len(self.values), rng, size)
+        return self.of((self.values[first] + self.values[second]) / 2)
+
+    def two_seed_probability(self, published: float, rng: np.random.Generator) -> float:
+        """Return how often two seeds show an effect at least as large, in the same direction.
+
+        Exact over all pairs for a mean; else the share of ``_PAIRS`` pairs drawn at random.
+        """
+        if self.is_mean:
+            return two_seed_probability(self.values[:, 0], published)
+        drawn = self.two_seeds(rng, _PAIRS)
+        return float(np.mean(drawn >= published if published >= 0 else drawn <= published))
+
+
+@dataclass(frozen=True)
 class _Case:
     """A claim with what is needed to judge it."""
 
@@ -103,12 +162,46 @@ class _Case:
         claim, protocol = self.claim, self.record.protocol
         return claim.treatment or protocol.treatment, claim.control or protocol.control
 
+    def shared(self) -> pd.DataFrame:
+        """The rows of the claim's cells, at the seeds up to which all of them were run."""
+        rows = self.table[
+            self.table["scenario"].isin(self.claim.scenarios)
+            & self.table["arm"].isin(self.record.arms_of(self.claim))
+            & (self.table["variant"] == "")
+        ]
+        last = rows.groupby(["scenario", "arm"])["seed"].max().min()
+        shared: pd.DataFrame = rows[rows["seed"] <= last]
+        return shared
+
     def differences(self) -> NDArray[np.float64]:
         """Treatment minus control, one per seed."""
-        return differences(self.table, self.claim.scenarios, *self.arms, self.estimand)
+        return differences(self.shared(), self.claim.scenarios, *self.arms, self.estimand)
 
-    def bootstrap(self, values: NDArray[np.float64]) -> tuple[float, float]:
-        return bca_interval(values, generator("bootstrap", self.claim.id))
+    def effect(self) -> Effect:
+        claim = self.claim
+        share = self.estimand in SHARES
+        if claim.rule == "ratio":
+            treatment, control = self._columns(claim.scenarios[:1], self.arms).T
+            return Effect(np.column_stack((control, treatment)), _ratio_of, "fold")
+        if claim.rule == "spread":
+            return Effect(self._columns(claim.scenarios, self.arms[:1]), _range_of, "pp")
+        if claim.rule == "level":
+            values = self._columns(claim.scenarios, self.arms[:1]).mean(axis=1)
+            unit = "%" if share else _UNITS.get(self.estimand, "")
+            return Effect(values[:, None], _mean_of, unit)
+        values = -self.differences() if claim.rule == "cost" else self.differences()
+        return Effect(values[:, None], _mean_of, "pp" if share else _UNITS.get(self.estimand, ""))
+
+    def _columns(self, scenarios: Sequence[str], arms: Sequence[str]) -> NDArray[np.float64]:
+        rows = self.shared()
+        return np.column_stack(
+            [values_of(rows, name, arm, self.estimand) for name in scenarios for arm in arms]
+        )
+
+    def bootstrap(self, effect: Effect) -> tuple[float, float] | None:
+        if not effect.is_mean:
+            return None
+        return bca_interval(effect.values[:, 0], generator("bootstrap", self.claim.id))
 
     def verdict(self, word: Word, e: Estimate, detail: str, **changes: Any) -> Verdict:
         """A verdict on ``e`` in percentage points, but for ``changes``."""
@@ -130,14 +223,41 @@ class _Case:
         )
         return replace(verdict, **changes)
 
-    def two_seeds(self, values: NDArray[np.float64]) -> dict[str, float]:
+    def two_seeds(self, effect: Effect) -> dict[str, float]:
         """What the two published seeds show, and how often two seeds show as much."""
-        if self.claim.published is None:
+        published = self.claim.published
+        if published is None:
             return {}
+        rng = generator("two-seeds", self.claim.id)
         return {
-            "replayed": float(values[:2].mean()),
-            "two_seed_probability": two_seed_probability(values, self.claim.published),
+            "replayed": effect.replayed(),
+            "two_seed_probability": effect.two_seed_probability(published, rng),
         }
+
+
+def _mean_of(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    return means[..., 0]
+
+
+def _ratio_of(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    ratio: NDArray[np.float64] = means[..., 0] / means[..., 1]
+    return ratio
+
+
+def _range_of(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    spread: NDArray[np.float64] = np.ptp(means, axis=-1)
+    return spread
+
+
+def effect_of(record: ClaimFile, claim: Claim, table: pd.DataFrame) -> Effect:
+    """Return what ``claim`` measures.
+
+    Args:
+        record: The claim file.
+        claim: One of its claims, with a rule about an effect.
+        table: Tidy replicates of its protocol.
+    """
+    return _Case(record, claim, table, None).effect()
 
 
 def judge(record: ClaimFile, table: pd.DataFrame, replay: pd.DataFrame | None) -> list[Verdict]:
@@ -153,10 +273,12 @@ def judge(record: ClaimFile, table: pd.DataFrame, replay: pd.DataFrame | None) -
     """
     rules: Mapping[str, Callable[[_Case], Verdict]] = {
         "range": _range,
+        "level": _range,
+        "ratio": _range,
+        "spread": _range,
         "equivalence": _equivalence,
-        "improvement": _improvement,
-        "cost": _cost,
-        "ratio": _ratio,
+        "improvement": _one_sided,
+        "cost": _one_sided,
         "judges": _judges,
         "promise": _promise,
         "replay": _replay,
@@ -175,22 +297,31 @@ def _range_p(values: NDArray[np.float64], estimate: Estimate, low: float, high: 
 
 
 def _range(case: _Case) -> Verdict:
-    claim, values = case.claim, case.differences()
-    e = mean_interval(values)
-    unchanged = float(np.mean(values == 0.0) * 100.0)
+    """Judge a claimed range; the p-value is of a mean only."""
+    claim, effect = case.claim, case.effect()
+    e = effect.estimate(generator("bootstrap", claim.id))
+    unit = f" {effect.unit}" if effect.unit else ""
+    detail = f"claimed {claim.low:+g} to {claim.high:+g}{unit}"
+    if claim.rule == "range":
+        unchanged = float(np.mean(effect.values == 0.0) * 100.0)
+        detail += f"; in {unchanged:.0f} % of the seeds nothing changed"
+    else:
+        detail += f"; {_RANGED[claim.rule]} in {case.estimand}"
+    p = _range_p(effect.values[:, 0], e, claim.low, claim.high) if effect.is_mean else None
     return case.verdict(
         judge_range(e, claim.low, claim.high),
         e,
-        f"claimed {claim.low:+g} to {claim.high:+g} pp; in {unchanged:.0f} % of the seeds "
-        "nothing changed",
-        p=_range_p(values, e, claim.low, claim.high),
-        bootstrap=case.bootstrap(values),
-        **case.two_seeds(values),
+        detail,
+        p=p,
+        bootstrap=case.bootstrap(effect),
+        unit=effect.unit,
+        **case.two_seeds(effect),
     )
 
 
 def _equivalence(case: _Case) -> Verdict:
-    values = case.differences()
+    effect = case.effect()
+    values = effect.values[:, 0]
     test = equivalence(values, case.claim.margin)
     detail = (
         "exactly zero: the arm changed nothing in any run"
@@ -204,7 +335,8 @@ def _equivalence(case: _Case) -> Verdict:
         low=test.low,
         high=test.high,
         p=None if test.exactly_zero else test.p,
-        bootstrap=None if test.exactly_zero else case.bootstrap(values),
+        bootstrap=None if test.exactly_zero else case.bootstrap(effect),
+        unit=effect.unit,
     )
 
 
@@ -214,55 +346,27 @@ def _equivalence_word(test: Equivalence) -> Word:
     return "CONTRADICTED" if test.different else "INCONCLUSIVE"
 
 
-def _one_sided(case: _Case, values: NDArray[np.float64], detail: str) -> Verdict:
-    """Judge the claim that the mean of ``values`` is above zero."""
+def _one_sided(case: _Case) -> Verdict:
+    """Judge the claim that an improvement, or a cost, is above zero."""
+    effect = case.effect()
+    values = effect.values[:, 0]
     e = mean_interval(values)
     word: Word = "INCONCLUSIVE"
     if e.low > 0.0:
         word = "REPRODUCED"
     elif e.high <= 0.0:
         word = "CONTRADICTED"
+    treatment, control = case.arms
+    first, second = (control, treatment) if case.claim.rule == "cost" else (treatment, control)
     return case.verdict(
         word,
         e,
-        detail,
+        f"{first} minus {second} in {case.estimand}, one-sided",
         p=one_sided(values, 0.0, "greater"),
-        bootstrap=case.bootstrap(values),
-        **case.two_seeds(values),
+        bootstrap=case.bootstrap(effect),
+        unit=effect.unit,
+        **case.two_seeds(effect),
     )
-
-
-def _improvement(case: _Case) -> Verdict:
-    return _one_sided(case, case.differences(), f"{case.estimand}, one-sided")
-
-
-def _cost(case: _Case) -> Verdict:
-    treatment, control = case.arms
-    detail = f"{control} minus {treatment} in {case.estimand}, one-sided"
-    return _one_sided(case, -case.differences(), detail)
-
-
-def _ratio(case: _Case) -> Verdict:
-    """Judge how many times larger the control's mean is; the interval is a paired bootstrap's."""
-    claim = case.claim
-    treatment, control = (
-        values_of(case.table, claim.scenarios[0], arm, case.estimand).to_numpy(float)
-        for arm in case.arms
-    )
-    rng = generator("bootstrap", claim.id)
-    drawn = rng.integers(0, len(control), (_RESAMPLES, len(control)))
-    ratios = control[drawn].mean(axis=1) / treatment[drawn].mean(axis=1)
-    low, high = np.quantile(ratios, (0.025, 0.975))
-    mean = float(control.mean() / treatment.mean())
-    e = Estimate(mean, float(ratios.std(ddof=1)), float(low), float(high), len(control))
-    replayed = (
-        {}
-        if claim.published is None
-        else {"replayed": float(control[:2].mean() / treatment[:2].mean())}
-    )
-    detail = f"claimed {claim.low:g} to {claim.high:g} fold; {case.estimand}, control / treatment"
-    word = judge_range(e, claim.low, claim.high)
-    return case.verdict(word, e, detail, unit="fold", **replayed)
 
 
 def _judges(case: _Case) -> Verdict:
@@ -302,14 +406,18 @@ def _promise(case: _Case) -> Verdict:
 
 
 def _replay(case: _Case) -> Verdict:
+    """Judge whether each published figure is its replay, rounded to the digits printed."""
     if case.replay is None:
         raise ValueError(f"claim {case.claim.id} needs the replay table")
-    gaps = (case.replay["replayed"] - case.replay["published"]).to_numpy(float)
-    worst = float(np.max(np.abs(gaps)))
+    gaps = (case.replay["replayed"] - case.replay["published"]).abs().to_numpy(float)
+    # Half of the last digit, and what rounding errors may add to a figure on the brink.
+    exact = gaps <= 0.5 * 10.0 ** -case.replay["digits"].to_numpy(float) + 1e-9
+    share = 100.0 * float(exact.mean())
     return case.verdict(
-        "REPRODUCED" if worst <= case.claim.tolerance else "CONTRADICTED",
-        Estimate(worst, 0.0, worst, worst, len(gaps)),
-        f"largest gap between {len(gaps)} published figures and their replay",
+        "REPRODUCED" if exact.all() else "CONTRADICTED",
+        Estimate(share, 0.0, share, share, len(gaps)),
+        f"{exact.sum()} of {len(gaps)} published figures are their replay, rounded",
+        unit="%",
     )
 
 

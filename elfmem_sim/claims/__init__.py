@@ -13,8 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from elfmem_sim.errors import UserError
 
 Rule = Literal[
-    "range", "equivalence", "improvement", "cost", "ratio", "judges", "promise", "replay"
-]
+    "range", "equivalence", "improvement", "cost", "level", "ratio", "spread", "judges", "promise",
+    "replay",
+]  # fmt: skip
+SINGLE_ARM: frozenset[Rule] = frozenset({"level", "spread"})
+"""Rules about the treatment alone."""
+WITHOUT_CELLS: frozenset[Rule] = frozenset({"judges", "promise", "replay"})
+"""Rules about runs that other parts of the protocol make."""
 
 
 class _Model(BaseModel):
@@ -61,28 +66,19 @@ class Claim(_Model):
     high: float = 0.0
     margin: Annotated[float, Field(gt=0.0)] = 0.5
     threshold: float = 0.0
-    tolerance: float = 0.0
     counts: str = ""
     """For promises: the tally of occasions on which it was checked."""
     variant: Variant | None = None
 
 
 class Protocol(_Model):
-    """How the claims' study is run."""
+    """How the claims' study is run; treatment, control and estimand are a claim's defaults."""
 
     seeds: Annotated[int, Field(ge=2)]
     assumption: str
-    treatment: str = ""
-    control: str = ""
+    treatment: str
+    control: str
     estimand: str = "quality_ratio"
-    scenarios: tuple[str, ...] = ()
-    arms: tuple[str, ...] = ()
-    """Arms to run in ``scenarios``; by default control and treatment."""
-
-    @property
-    def run_arms(self) -> tuple[str, ...]:
-        """Names of the arms to run in ``scenarios``."""
-        return self.arms or tuple(arm for arm in (self.control, self.treatment) if arm)
 
 
 class Sensitivity(_Model):
@@ -121,8 +117,15 @@ class Published(_Model):
     """A table of published figures."""
 
     estimand: str
+    digits: int = 1
+    """Decimals printed."""
     arms: tuple[str, ...]
     values: dict[str, tuple[float, ...]]
+    """One figure per arm, by scenario; shares in percent."""
+
+    def cells(self) -> list[tuple[str, str]]:
+        """Return scenario and arm of each figure."""
+        return [(scenario, arm) for scenario in self.values for arm in self.arms]
 
 
 class ClaimFile(_Model):
@@ -135,10 +138,25 @@ class ClaimFile(_Model):
     protocol: Protocol
     claim: tuple[Claim, ...]
     replay: str = ""
-    """Claim file whose published table is replayed alongside."""
+    """Claim file whose first published table is replayed alongside."""
     reversions: Reversions | None = None
     sensitivity: Sensitivity | None = None
-    published: Published | None = None
+    published: tuple[Published, ...] = ()
+
+    def arms_of(self, claim: Claim) -> tuple[str, ...]:
+        """Return the arms that a claim compares: control and treatment, or the treatment alone."""
+        treatment = claim.treatment or self.protocol.treatment
+        if claim.rule in SINGLE_ARM:
+            return (treatment,)
+        return (claim.control or self.protocol.control, treatment)
+
+    def cells(self) -> list[tuple[str, str]]:
+        """Return the scenario and arm of every run that a published figure or a claim needs."""
+        pairs = [pair for table in self.published for pair in table.cells()]
+        for claim in self.claim:
+            if claim.rule not in WITHOUT_CELLS:
+                pairs += [(name, arm) for name in claim.scenarios for arm in self.arms_of(claim)]
+        return list(dict.fromkeys(pairs))
 
 
 def claim_file_names() -> list[str]:
