@@ -244,6 +244,56 @@ def test_comparison_with_a_control_at_other_seeds_is_refused():
         against_control(frame, "baseline", ["quality_ratio"])
 
 
+@pytest.mark.parametrize("shorter", ["baseline", "review"])
+def test_arms_are_compared_at_the_seeds_up_to_which_both_were_run(shorter):
+    frame = table()
+    cut = frame[(frame["arm"] != shorter) | (frame["seed"] < 3)]
+    row = only(against_control(cut, "baseline", ["quality_ratio"]), scenario="drift")
+    assert (row.mean, row.n) == (pytest.approx(np.mean(DRIFT_GAIN[:3])), 3)
+
+
+def test_an_arm_run_at_fewer_seeds_does_not_cut_the_others_short():
+    third = table({("drift", "model_c"): [0.1, 0.2]})
+    frame = pd.concat([table(), third])
+    result = against_control(frame, "baseline", ["quality_ratio"])
+    found = dict(zip(result["arm"] + " " + result["scenario"], result["n"], strict=True))
+    assert found == {"review drift": 4, "model_c drift": 2, "review calm": 4}
+
+
+def test_a_seed_left_out_on_the_way_is_refused():
+    frame = table()
+    lacking = frame[~((frame["arm"] == "review") & (frame["seed"] == 2))]
+    with pytest.raises(ValueError, match="different seeds"):
+        against_control(lacking, "baseline", ["quality_ratio"])
+
+
+def test_a_scenario_without_the_control_has_no_rows():
+    storm = table({("storm", "review"): [0.5, 0.6], ("storm", "model_c"): [0.1, 0.2]})
+    result = against_control(pd.concat([storm, table()]), "baseline", ["quality_ratio"])
+    assert result["scenario"].tolist() == ["drift", "calm"]
+
+
+def test_arms_are_compared_within_a_variant():
+    half = {key: [value / 2 for value in values] for key, values in QUALITY.items()}
+    frame = pd.concat([table(), table(half, variant="half")])
+    result = against_control(frame, "baseline", ["quality_ratio"])
+    keys = ["scenario", "arm", "control", "variant"]
+    assert list(result[keys].itertuples(index=False, name=None)) == [
+        ("drift", "review", "baseline", ""),
+        ("calm", "review", "baseline", ""),
+        ("drift", "review", "baseline", "half"),
+        ("calm", "review", "baseline", "half"),
+    ]
+    plain = [np.mean(DRIFT_GAIN), np.mean(CALM_GAIN)]
+    assert result["mean"].tolist() == pytest.approx([*plain, plain[0] / 2, plain[1] / 2])
+
+
+def test_a_variant_without_the_control_has_no_rows():
+    other = table({("drift", "review"): [0.1, 0.2]}, variant="half")
+    result = against_control(pd.concat([table(), other]), "baseline", ["quality_ratio"])
+    assert set(result["variant"]) == {""}
+
+
 def test_comparison_of_one_seed_has_an_infinite_interval():
     one = {key: values[:1] for key, values in QUALITY.items()}
     row = only(against_control(table(one), "baseline", ["quality_ratio"]), scenario="drift")
@@ -262,8 +312,8 @@ def test_a_control_alone_has_nothing_to_be_compared_with():
 @pytest.fixture
 def replayed():
     published = pd.DataFrame(
-        [("drift", "baseline", "quality_ratio", 54.9)],
-        columns=["scenario", "arm", "estimand", "value"],
+        [("drift", "baseline", "quality_ratio", 54.9, 1)],
+        columns=["scenario", "arm", "estimand", "value", "digits"],
     )
     (row,) = replay_table(table(), published).itertuples(index=False)
     return row
@@ -273,8 +323,8 @@ def test_replay_is_the_mean_of_seeds_0_and_1(replayed):
     assert replayed.replayed == pytest.approx(55.0)
 
 
-def test_replay_keeps_the_published_figure(replayed):
-    assert replayed.published == 54.9
+def test_replay_keeps_the_published_figure_and_its_digits(replayed):
+    assert (replayed.published, replayed.digits) == (54.9, 1)
 
 
 def test_population_is_estimated_from_all_seeds(replayed):
@@ -305,8 +355,8 @@ def test_replay_without_the_published_seeds_is_refused():
     frame = table()
     frame["seed"] += 1
     published = pd.DataFrame(
-        [("drift", "baseline", "quality_ratio", 54.9)],
-        columns=["scenario", "arm", "estimand", "value"],
+        [("drift", "baseline", "quality_ratio", 54.9, 1)],
+        columns=["scenario", "arm", "estimand", "value", "digits"],
     )
     with pytest.raises(KeyError):
         replay_table(frame, published)

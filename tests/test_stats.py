@@ -25,6 +25,7 @@ from scipy import stats as scipy_stats
 from elfmem_sim.stats import (
     Estimate,
     bca_interval,
+    distinct_pairs,
     equivalence,
     holm,
     judge_range,
@@ -33,7 +34,6 @@ from elfmem_sim.stats import (
     one_sided,
     paired_difference,
     required_n,
-    two_seed_means,
     two_seed_percentile,
     two_seed_probability,
 )
@@ -511,7 +511,7 @@ def test_one_seed_is_inconclusive():
     assert judge_range(mean_interval([12.0]), 9.0, 15.0) == "INCONCLUSIVE"
 
 
-# --- two_seed_percentile, two_seed_means, two_seed_probability ---
+# --- two_seed_percentile, two_seed_probability, distinct_pairs ---
 
 
 # The pair means of 0, 1 and 2 are 0.5, 1 and 1.5.
@@ -614,29 +614,38 @@ def test_two_seed_probability_does_not_hold_all_pairs_in_memory():
     assert peak_bytes(two_seed_probability, differences, 0.1) < 2e6
 
 
-# Powers of 4: each pair of entries, and each entry with itself, has a mean of its own.
-POWERS = 4.0 ** np.arange(6)
+def test_pairs_never_hold_a_place_twice():
+    first, second = distinct_pairs(6, np.random.default_rng(12), 5000)
+    assert not (first == second).any()
 
 
-def test_two_seed_means_never_pair_a_seed_with_itself():
-    sampled = two_seed_means(POWERS, np.random.default_rng(12), 5000)
-    assert not np.isin(sampled, POWERS).any()
-
-
-def test_two_seed_means_draw_every_pair_equally_often():
-    sampled = two_seed_means(POWERS, np.random.default_rng(13), 30_000)
-    counts = [np.count_nonzero(sampled == mean) for mean in pair_means(POWERS)]
+@pytest.mark.parametrize("n", [2, 3, 6])
+def test_every_ordered_pair_is_drawn_equally_often(n):
+    first, second = distinct_pairs(n, np.random.default_rng(13), 30_000)
+    ordered = itertools.permutations(range(n), 2)
+    counts = [np.count_nonzero((first == a) & (second == b)) for a, b in ordered]
     assert sum(counts) == 30_000
     assert scipy_stats.chisquare(counts).pvalue > ALPHA
 
 
-def test_two_seed_means_have_the_size_asked_for():
-    assert two_seed_means(POWERS, np.random.default_rng(14), 17).shape == (17,)
+def test_pairs_are_drawn_independently():
+    first, second = distinct_pairs(3, np.random.default_rng(16), 30_000)
+    kind = 3 * first + second
+    counts = np.zeros((9, 9))
+    np.add.at(counts, (kind[:-1:2], kind[1::2]), 1)  # pairs that follow one another
+    drawn = counts[np.ix_(np.unique(kind), np.unique(kind))]
+    assert drawn.shape == (6, 6)
+    assert scipy_stats.chi2_contingency(drawn).pvalue > ALPHA
 
 
-def test_two_seed_means_repeat_with_the_seed():
-    first, second = (two_seed_means(POWERS, np.random.default_rng(15), 50) for _ in range(2))
-    assert first.tolist() == second.tolist()
+def test_pairs_have_the_size_asked_for():
+    first, second = distinct_pairs(6, np.random.default_rng(14), 17)
+    assert (first.shape, second.shape) == ((17,), (17,))
+
+
+def test_pairs_repeat_with_the_seed():
+    one, other = (distinct_pairs(6, np.random.default_rng(15), 50) for _ in range(2))
+    assert np.array_equal(one, other)
 
 
 # --- required_n ---
@@ -688,7 +697,6 @@ TAKING_VALUES = [
         "one_sided": lambda v: one_sided(v, 0.0, "less"),
         "holm": holm,
         "two_seed_percentile": lambda v: two_seed_percentile(v, 0.0),
-        "two_seed_means": lambda v: two_seed_means(v, np.random.default_rng(0), 1),
         "two_seed_probability": lambda v: two_seed_probability(v, 0.0),
     }.items()
 ]
@@ -717,7 +725,6 @@ def test_values_of_two_dimensions_are_refused(function):
     "function",
     [
         lambda v: two_seed_percentile(v, 0.0),
-        lambda v: two_seed_means(v, np.random.default_rng(0), 1),
         lambda v: two_seed_probability(v, 0.0),
     ],
 )
@@ -797,7 +804,13 @@ def test_threshold_that_is_not_finite_is_refused(threshold):
 
 def test_sample_of_no_pairs_is_refused():
     with pytest.raises(ValueError, match="size is 0; expected at least 1"):
-        two_seed_means(VALUES, np.random.default_rng(0), 0)
+        distinct_pairs(6, np.random.default_rng(0), 0)
+
+
+@pytest.mark.parametrize("n", [1, 0, -1])
+def test_pairs_of_fewer_than_two_places_are_refused(n):
+    with pytest.raises(ValueError, match=f"n is {n}; expected at least 2 places"):
+        distinct_pairs(n, np.random.default_rng(0), 1)
 
 
 @pytest.mark.parametrize("sd", [-1.0, math.inf, math.nan])
