@@ -23,8 +23,9 @@ LAYERS = [
     {"store"},
     {"verdict"},
     {"figures", "report", "progress"},
-    {"verification"},
-    {"experiment"},
+    {"protocol"},
+    {"verification", "experiment"},
+    {"audit"},
     {"cli"},
     {"__main__"},
 ]
