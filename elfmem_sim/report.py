@@ -89,6 +89,8 @@ def assumption_lines(verdicts: Sequence[Verdict]) -> list[str]:
     claims: dict[str, list[str]] = {}
     for verdict in verdicts:
         claims.setdefault(verdict.assumption, []).append(verdict.id)
+    if len(claims) == 1:
+        return [f"Assumed for all claims: {text}." for text in claims]
     return [f"Assumed for {', '.join(ids)}: {text}." for text, ids in claims.items()]
 
 
