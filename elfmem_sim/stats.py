@@ -6,6 +6,8 @@ seconds), and every mean, standard error, interval end and margin is in that sam
 Arms are paired by seed, so there is no unpaired (Welch) test here: on paired data it is a bug.
 
 References:
+    Clopper and Pearson (1934), The use of confidence or fiducial limits illustrated in the case of
+        the binomial, Biometrika 26:404 (interval of a share).
     Efron (1987), Better bootstrap confidence intervals, JASA 82:171 (BCa).
     Holm (1979), A simple sequentially rejective multiple test procedure, Scand. J. Stat. 6:65.
     Morris, White and Crowther (2019), Using simulation studies to evaluate statistical methods,
@@ -137,6 +139,31 @@ def paired_difference(
             "expected equal lengths, paired by position"
         )
     return mean_interval(t - c, confidence)
+
+
+def share_interval(successes: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Find the interval of a share that was seen ``successes`` times in n (Clopper, Pearson 1934).
+
+    It is exact: it covers the true share at least as often as it says, zero and all included.
+
+    Args:
+        successes: How often it was seen, 0 to n.
+        n: On how many independent occasions, at least 1.
+        confidence: Coverage of the interval, strictly between 0 and 1.
+
+    Returns:
+        (low, high), 0 to 1.
+
+    Raises:
+        ValueError: If successes, n or confidence is out of range.
+    """
+    if n < 1 or not 0 <= successes <= n:
+        raise ValueError(f"{successes} successes in {n}; expected 0 to n of at least 1")
+    _check_fraction(confidence, "confidence", below=1.0)
+    tail = (1 - confidence) / 2
+    low = special.betaincinv(successes, n - successes + 1, tail) if successes else 0.0
+    high = special.betaincinv(successes + 1, n - successes, 1 - tail) if successes < n else 1.0
+    return float(low), float(high)
 
 
 def bca_interval(

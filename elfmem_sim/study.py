@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,9 @@ TALLIES = (
     "reverted",
 )
 """Counts of one run, in order; ``first_judged_day`` is -1 if no review could judge."""
+
+Task = TypeVar("Task")
+Outcome = TypeVar("Outcome")
 
 _SECONDS_PER_TASK = 0.5
 _SECONDS_PER_YEAR = 0.012  # for sizing tasks only
@@ -140,6 +143,21 @@ def run_study(
         finished += len(batch)
         progress(finished, planned)
     return found
+
+
+def in_order(
+    function: Callable[[Task], Outcome], tasks: Sequence[Task], workers: int
+) -> Iterator[Outcome]:
+    """Yield ``function`` of each task, in the order of the tasks whatever the ``workers``."""
+    if workers == 1 or len(tasks) < 2:
+        yield from map(function, tasks)
+        return
+    from joblib import Parallel, delayed
+
+    # The first one here, for the kernel to be compiled once and not by every worker.
+    yield function(tasks[0])
+    parallel = Parallel(n_jobs=workers, return_as="generator", batch_size=1)
+    yield from parallel(delayed(function)(task) for task in tasks[1:])
 
 
 def release_workers() -> None:

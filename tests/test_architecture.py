@@ -20,7 +20,7 @@ LAYERS = [
     {"review", "production"},
     {"simulate"},
     {"study", "tune"},
-    {"store"},
+    {"store", "worlds", "objective"},
     {"verdict"},
     {"figures", "report", "progress"},
     {"protocol"},

@@ -34,6 +34,7 @@ from elfmem_sim.stats import (
     one_sided,
     paired_difference,
     required_n,
+    share_interval,
     two_seed_percentile,
     two_seed_probability,
 )
@@ -203,6 +204,30 @@ def test_paired_difference_flips_when_the_arms_are_swapped(pairs):
 def test_paired_difference_ignores_what_the_arms_share(triples):
     a, b, shared = np.array(triples).T
     assert paired_difference(a + shared, b + shared) == paired_difference(a, b)
+
+
+# --- share_interval ---
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 1), (1, 1), (0, 40), (3, 40), (40, 40), (7, 900)])
+@pytest.mark.parametrize("confidence", [0.5, 0.95])
+def test_share_interval_is_scipys_exact_one(successes, n, confidence):
+    exact = scipy_stats.binomtest(successes, n).proportion_ci(confidence, method="exact")
+    assert share_interval(successes, n, confidence) == pytest.approx(tuple(exact), abs=1e-12)
+
+
+@pytest.mark.parametrize("share", [0.001, 0.02, 0.3, 0.5, 0.97])
+def test_share_interval_covers_at_least_as_often_as_it_says(share):
+    counts = np.arange(61)
+    ends = np.array([share_interval(int(k), 60) for k in counts])
+    covered = (ends[:, 0] <= share) & (share <= ends[:, 1])
+    assert scipy_stats.binom.pmf(counts[covered], 60, share).sum() >= 0.95
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 0), (-1, 5), (6, 5)])
+def test_share_interval_refuses_impossible_counts(successes, n):
+    with pytest.raises(ValueError, match="expected 0 to n"):
+        share_interval(successes, n)
 
 
 # --- bca_interval ---

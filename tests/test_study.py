@@ -24,6 +24,7 @@ from elfmem_sim.study import (
     Replicate,
     code_digest,
     from_plain,
+    in_order,
     reuse_without_calls,
     run_cell,
     run_study,
@@ -481,3 +482,8 @@ def test_what_was_kept_before_an_error_is_kept():
     with pytest.raises(UserError, match="no_such_field"):
         run_study([CELLS[0], Cell(WORLD, arm, SEEDS)], keep=kept.extend)
     assert {replicate.digest for replicate in kept} == {CELLS[0].digest}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_outcomes_come_in_the_order_of_their_tasks(workers):
+    assert list(in_order(abs, [-3, 1, -2, 0], workers)) == [3, 1, 2, 0]
