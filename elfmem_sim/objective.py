@@ -56,7 +56,8 @@ EVALUATIONS = (
 
 RESPONSES = (
     "scenario", "objective", "knob", "direction", "n", "seeds", "mean", "low", "high", "sd",
-    "sd_null", "noise", "signal", "signal_to_noise", "agreement", "zero", "visibility",
+    "sd_null", "noise", "signal", "signal_to_noise", "agreement", "reproducible", "zero",
+    "visibility",
 )  # fmt: skip
 """Columns of :func:`responses`."""
 
@@ -254,6 +255,8 @@ def responses(evaluations: pd.DataFrame, *, by_value: bool = False) -> pd.DataFr
         - ``agreement``: share in percent of the evaluations with a true response in which the
           objective's difference has its sign, as the same precise objective's second measurement
           shows it; NaN without.
+        - ``reproducible``: whether the objective's own two measurements are shown to share a
+          response: the 95 % interval of their mean product, over lives, is above zero.
         - ``zero``: share in percent of the evaluations whose response on common draws is exactly
           zero; ``visibility``: ``invisible`` if all are, else ``visible``.
     """
@@ -284,6 +287,9 @@ def _response(part: pd.DataFrame, true: NDArray[np.float64]) -> tuple[object, ..
     first, second = part["first"].to_numpy(float), part["second"].to_numpy(float)
     signal = math.sqrt(max(0.0, float(np.mean(true[:, 0] * true[:, 1]))))
     noise = math.sqrt(float(np.mean((first - second) ** 2)) / 2.0)
+    shared = mean_interval(
+        pd.Series(first * second).groupby(part["seed"].to_numpy()).mean().to_numpy(float)
+    )
     felt = true[:, 1] != 0.0
     right = np.sign(first[felt]) == np.sign(true[felt, 1])
     # What an objective with common draws measures twice, it measures twice on common draws.
@@ -301,6 +307,7 @@ def _response(part: pd.DataFrame, true: NDArray[np.float64]) -> tuple[object, ..
         signal,
         0.0 if signal == 0.0 else signal / noise if noise > 0.0 else math.nan,
         100.0 * float(right.mean()) if right.size else math.nan,
+        shared.low > 0.0,
         zero,
         "invisible" if zero == 100.0 else "visible",
     )
@@ -344,8 +351,10 @@ def choices(evaluations: pd.DataFrame) -> pd.DataFrame:
     scenarios = list(dict.fromkeys(evaluations["scenario"]))
     for row in sorted(found, key=lambda k: (scenarios.index(k[0]), _CHOOSERS.index(k[1]))):
         e = mean_interval([float(np.mean(values)) for values in found[row].values()])
-        unit = "pp" if row[-1].endswith("gain") else "%"
-        rows.append((*row, unit, e.mean, e.low, e.high, e.n))
+        if row[-1].endswith("gain"):
+            rows.append((*row, "pp", e.mean, e.low, e.high, e.n))
+        else:  # no share is outside 0 to 100
+            rows.append((*row, "%", e.mean, max(0.0, e.low), min(100.0, e.high), e.n))
     return pd.DataFrame(rows, columns=list(CHOICES))
 
 

@@ -104,6 +104,16 @@ def test_rollout_sees_self_queries(grown):
     assert judged(grown, [1.0, 0.1, 5.0, 0.0], rules) != judged(grown, [1.0, 0.1, 5.0, 4.0], rules)
 
 
+@pytest.mark.parametrize("knob", [1, 2, 3], ids=KNOBS[1:])
+def test_rollout_on_common_draws_compares_candidates_in_one_world(grown, knob):
+    # With the constitution kept out of ATTENTION these knobs cannot change an answer, though they
+    # change how much is drawn.
+    rules = grown[1]._replace(rollout_days=28)
+    low, high = [0.0, 0.05, 2.0, 2.0], [0.0, 0.05, 2.0, 2.0]
+    low[knob], high[knob] = LOWEST[knob], HIGHEST[knob]
+    assert judged(grown, low, rules) == judged(grown, high, rules)
+
+
 def test_steps_are_a_fifth_of_the_range_or_one():
     assert [step_of(knob) for knob in range(4)] == pytest.approx([0.2, 0.02, 1.0, 1.0])
 

@@ -223,6 +223,14 @@ def test_a_step_without_true_responses_has_no_signal_and_no_agreement():
 
 
 @pytest.mark.parametrize(
+    ("products", "reproducible"), [((3, 4, 5), True), ((-5, 4, 30), False), ((0, 0, 0), False)]
+)
+def test_a_response_is_reproducible_if_two_measurements_share_something(products, reproducible):
+    table = made_up(QUERIES, [(1, 1, product, 0) for product in products])
+    assert response(QUERIES, table).reproducible == reproducible
+
+
+@pytest.mark.parametrize(
     ("differences", "zero", "visibility"),
     [
         ([(0, 0, 0, 0), (0, 0, 0, 0)], 100.0, "invisible"),
@@ -255,10 +263,14 @@ def test_responses_have_the_stated_columns_in_the_order_of_the_knobs(evaluations
         assert order == sorted(order)
 
 
-def test_the_rollout_sees_knobs_that_shadow_queries_do_not(evaluations):
-    table = responses(evaluations).set_index(["objective", "knob", "direction"])["visibility"]
-    assert table[QUERIES, "distribute_n", 1] == "invisible"
-    assert table[ROLLOUT, "distribute_n", 1] == "visible"
+@pytest.mark.parametrize(("name", "seen"), [(QUERIES, False), (ROLLOUT, True)])
+def test_only_those_who_live_on_see_who_shares_a_self_query(name, seen):
+    agent, rules, calendar = prepare(STABLE, ARMS[PUBLISHED], 0)
+    advance(agent, rules, calendar, 0, 57)
+    agent.knobs[:] = 1.0, 0.04, 1.0, 2.0  # the constitution counts in ATTENTION
+    step = next(s for s in candidates(agent.knobs) if KNOBS[s.knob] == "distribute_n")
+    ((common, *_),) = objective._valued(agent, rules, calendar, 56, name, ("stable", 0), [step])
+    assert (common != 0.0) == seen
 
 
 def test_responses_by_value_split_those_of_all_values(evaluations):

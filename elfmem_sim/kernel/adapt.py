@@ -141,7 +141,12 @@ def _roll_out(
     scores: Floats,
     indices: Ints,
 ) -> float:
-    """Mean quality over the next days of a copy of the agent, in a world that only drifts."""
+    """Mean quality over the next days of a copy of the agent, in a world that only drifts.
+
+    Every day has a stream of its own. A day's last draws are for SELF queries, and the knobs set
+    their number: on one stream they would shift the next day's world, and candidates on common
+    draws would be compared in different worlds.
+    """
     days = rules.rollout_days
     size = agent.decay.shape[0]
     blocks = agent.blocks[0]
@@ -156,10 +161,10 @@ def _roll_out(
     twin.identity[: day + 2] = agent.identity[: day + 2]
     fill_recency(rules, twin.recency)
     twin.knobs[:] = knobs
-    reseed(twin.stream, seed)
     future = _plain_calendar(calendar, day + 1 + days)
     total = 0.0
     for ahead in range(day + 1, day + 1 + days):
+        reseed(twin.stream, seed + ahead)
         reserve(twin.stream, day_draws(rules, query.shape[0]))
         total += live(twin, rules, future, ahead, query, scores, indices)
     return total / days
