@@ -225,7 +225,10 @@ def run_command(
         seeds=seeds,
         precision=_precision(precision),
         settings=_settings(settings),
-        sweep={key: text.split(",") for key, text in _settings(sweep, "--sweep").items()},
+        sweep={
+            key: [value.strip() for value in text.split(",")]
+            for key, text in _settings(sweep, "--sweep").items()
+        },
         out=out,
         overwrite=overwrite,
         workers=_workers(workers),

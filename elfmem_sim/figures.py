@@ -202,11 +202,10 @@ def _two_seed_panel(axis: Any, group: "pd.DataFrame") -> None:
                 color="#D55E00", markeredgecolor="white",
                 label=_first("published (mean of two seeds)", place),
             )  # fmt: skip
-        axis.errorbar(
-            effect["estimate"], y,
-            xerr=[[effect["estimate"] - effect["low"]], [effect["high"] - effect["estimate"]]],
-            color="#0072B2", marker="|", markersize=14, markeredgewidth=2.5, linewidth=2.5,
-            linestyle="none", label=_first("population mean, 95 % interval", place),
+        axis.plot(  # a bootstrap's interval need not hold its estimate
+            [effect["low"], effect["estimate"], effect["high"]], [y] * 3, color="#0072B2",
+            marker="|", markersize=14, markeredgewidth=2.5, markevery=[1], linewidth=2.5,
+            solid_capstyle="butt", label=_first("population mean, 95 % interval", place),
         )  # fmt: skip
     axis.axvline(0.0, color="black", linewidth=0.8)
     axis.set_ylim(-0.7, len(group) - 0.3)

@@ -83,11 +83,11 @@ COMMANDS = {
     "": ["--version", "verify", "run", "replay", "scenarios"],
     "verify": [
         "--seeds", "--precision", "--strict", "--out", "--overwrite", "--workers", "--quiet", "-q",
-        "--json", "adr-0003",
+        "--json", "adr-0001", "adr-0004", "all",
     ],
     "run": [
-        "--arm", "--seeds", "--precision", "--set", "--out", "--overwrite", "--workers", "--quiet",
-        "-q", "--json", "workload.uses_per_learn=5", "review.config.drift_threshold",
+        "--arm", "--seeds", "--precision", "--set", "--sweep", "--out", "--overwrite", "--workers",
+        "--quiet", "-q", "--json", "workload.uses_per_learn=5", "review.config.drift_threshold",
     ],
     "replay": ["--arm", "--seed", "--daily", "--explain", "--set", "--json"],
     "scenarios": ["list", "show", "check"],
@@ -130,6 +130,10 @@ WRONG = {
     "unknown arm": ([*RUN, "--arm", "model_x"], "--arm: got 'model_x'"),
     "unknown arm of a replay": (["replay", "small.toml", "--arm", "x"], "--arm: got 'x'"),
     "unknown record": (["verify", "adr-0099"], "got 'adr-0099'"),
+    "almost all records": (["verify", "al"], "got 'al'"),
+    "one seed for the audit": (["verify", "all", "--seeds", "1"], "--seeds: got 1"),
+    "no precision for the audit": (["verify", "all", "--precision", "0"], "--precision: got '0'"),
+    "an audit into a folder with other files": (["verify", "all", "--out", "."], "--out: got '.'"),
     "no seeds": (["run", "small.toml", "--seeds", "0"], "--seeds: got 0"),
     "one seed to verify": (["verify", "adr-0003", "--seeds", "1"], "--seeds: got 1"),
     "fewer than no seeds": (["run", "small.toml", "--seeds", "-1"], "--seeds: got -1"),
@@ -143,6 +147,16 @@ WRONG = {
     "a setting without a key": ([*RUN, "--set", " =3"], "--set: got ' =3'"),
     "an unknown key": ([*RUN, "--set", "workload.learns=3"], "--set: workload.learns: got 3"),
     "a refused value": ([*RUN, "--set", "horizon_days=0"], "--set: horizon_days: got 0"),
+    "a sweep without =": ([*RUN, "--sweep", "horizon_days"], "--sweep: got 'horizon_days'"),
+    "a sweep of an unknown key": ([*RUN, "--sweep", "workload.learns=3,4"], "workload.learns"),
+    "a sweep with a refused value": (
+        [*RUN, "--sweep", "horizon_days=30,0"],
+        "horizon_days: got 0",
+    ),
+    "a sweep of a review's key without a review": (
+        [*RUN, "--arm", "baseline", "--sweep", "review.cadence_days=9,10"],
+        "review.cadence_days: got '9'",
+    ),
     "a review's key without a review": (
         [*RUN, "--arm", "baseline", "--set", "review.cadence_days=9"],
         "--set: review.cadence_days: got '9'",
@@ -451,6 +465,30 @@ def test_a_precision_may_be_written_with_its_unit(text):
 
 def test_settings_are_split_at_the_first_equals_sign():
     assert cli._settings(["a.b = 3", "c==", "a.b=4"]) == {"a.b": "4", "c": "="}
+
+
+SWEEP = ["--sweep", "horizon_days=30, 90", "--sweep", "review.cadence_days=15"]
+
+
+def test_a_sweep_is_variants_in_json(call):
+    document = strictly(call(*RUN, *SWEEP, "--json", "-q")[1])
+    variants = ["", "horizon_days=30", "horizon_days=90", "review.cadence_days=15"]
+    assert list(dict.fromkeys(row["variant"] for row in document["summary"])) == variants
+    assert list(dict.fromkeys(row["variant"] for row in document["differences"])) == variants
+
+
+def test_a_sweep_is_a_column_of_the_tables(call):
+    _, out, _ = call(*RUN, *SWEEP, "--out", "out")
+    headers = [line.split() for line in out.splitlines() if "mean" in line.split()]
+    assert [header[:4] for header in headers] == [
+        ["scenario", "arm", "variant", "estimand"],
+        ["scenario", "arm", "control", "variant"],
+    ]
+    assert "horizon_days=30" in out
+
+
+def test_without_a_sweep_the_tables_have_no_variants(call):
+    assert "variant" not in call(*RUN, "--out", "out")[1]
 
 
 # A verification.

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from elfmem_sim import experiment
+from elfmem_sim import experiment, study
 from elfmem_sim.arms import ARMS
 from elfmem_sim.errors import UserError
 from elfmem_sim.scenario import load_scenario, override
@@ -130,6 +130,114 @@ def test_a_setting_that_concerns_no_arm_is_an_error(arms):
         run(*arms, settings=EAGER)
 
 
+# Sweeps.
+
+
+def test_a_sweep_adds_one_variant_per_value_of_one_key_at_a_time():
+    sweep = {"horizon_days": ["30", "90"], "workload.uses_per_learn": ["0"]}
+    table = run("baseline", "architecture_m", sweep=sweep).replicates
+    variants = ["", "horizon_days=30", "horizon_days=90", "workload.uses_per_learn=0"]
+    expected = [(v, arm, 3) for v in variants for arm in ("baseline", "architecture_m")]
+    found = table.groupby(["variant", "arm"], sort=False).size()
+    assert [(*key, n) for key, n in found.items()] == expected
+    assert table.groupby("variant")["day"].max().to_dict() == {
+        "": 56, "horizon_days=30": 28, "horizon_days=90": 84, "workload.uses_per_learn=0": 56,
+    }  # fmt: skip
+
+
+def test_a_variant_is_the_study_with_that_setting():
+    swept = run("baseline", "model_c", sweep={"horizon_days": ["30"]}, out=Path("swept"))
+    alone = run("baseline", "model_c", settings={"horizon_days": "30"}).replicates
+    variant = swept.replicates[swept.replicates["variant"] != ""].reset_index(drop=True)
+    pd.testing.assert_frame_equal(variant.assign(variant=""), alone)
+
+
+def test_the_plain_study_is_what_it_is_without_a_sweep():
+    swept = run("baseline", "model_c", sweep={"horizon_days": ["30"]}, out=Path("swept"))
+    plain = run("baseline", "model_c")
+    for name in ("replicates", "summary", "differences"):
+        table = getattr(swept, name)
+        own = table[table["variant"] == ""]
+        expected = getattr(plain, name)
+        keys = ["scenario", "arm"]
+        own, expected = (t.sort_values(keys, kind="stable", ignore_index=True)
+                         for t in (own, expected))  # fmt: skip
+        pd.testing.assert_frame_equal(own, expected)
+
+
+def test_settings_hold_in_every_variant_but_for_the_swept_key():
+    settings = {"horizon_days": "90", "workload.uses_per_learn": "0"}
+    run("baseline", settings=settings, sweep={"horizon_days": ["30"]})
+    cells = Results(Path("out")).manifest()["cells"]
+    found = [
+        (c["variant"], c["scenario"]["horizon_days"], c["scenario"]["workload"]["uses_per_learn"])
+        for c in cells
+    ]
+    assert found == [("", 90, 0), ("horizon_days=30", 30, 0)]
+
+
+def test_arms_are_compared_within_each_variant():
+    outcome = run("baseline", "model_c", sweep={"horizon_days": ["30"]})
+    rows = outcome.differences
+    rows = rows[rows["estimand"] == "quality_ratio"].set_index("variant")
+    assert list(rows.index) == ["", "horizon_days=30"]
+    for variant in rows.index:
+        own = outcome.replicates[outcome.replicates["variant"] == variant]
+        values = own.pivot(index="seed", columns="arm", values="quality_ratio")
+        expected = 100.0 * (values["model_c"] - values["baseline"]).mean()
+        assert rows.loc[variant, "mean"] == pytest.approx(expected)
+
+
+SWEPT_REVIEW = {"review.cadence_days": ["15", "30"]}
+
+
+def test_an_arm_that_a_swept_key_does_not_concern_is_simulated_once(monkeypatch):
+    simulated = []
+
+    def run_cell(cell, seeds):
+        simulated.extend((cell.digest, seed) for seed in seeds)
+        return original(cell, seeds)
+
+    original = study.run_cell
+    monkeypatch.setattr(study, "run_cell", run_cell)
+    table = run("baseline", "review", sweep=SWEPT_REVIEW).replicates
+    cells = Results(Path("out")).manifest()["cells"]
+    digests = {arm: [c["digest"] for c in cells if c["arm"]["name"] == arm]
+               for arm in ("baseline", "review")}  # fmt: skip
+    # A cadence of 30 days is the shipped one, so that variant is the plain study again.
+    assert [len(set(own)) for own in digests.values()] == [1, 2]
+    assert len(simulated) == len(set(simulated)) == 3 * 3
+    baseline = table[table["arm"] == "baseline"]
+    parts = [part.drop(columns="variant").reset_index(drop=True)
+             for _, part in baseline.groupby("variant")]  # fmt: skip
+    assert len(parts) == 3
+    pd.testing.assert_frame_equal(parts[0], parts[1])
+    pd.testing.assert_frame_equal(parts[0], parts[2])
+
+
+def test_the_command_of_a_sweep_is_in_manifest_and_report(folder):
+    sweep = {"horizon_days": ["30", "90"], "review.cadence_days": ["15"]}
+    run("baseline", "review", sweep=sweep)
+    command = Results(Path("out")).manifest()["command"]
+    assert shlex.split(command)[-6:] == [
+        *("--sweep", "horizon_days=30,90", "--sweep", "review.cadence_days=15", "--seeds", "3"),
+    ]
+    assert f"`{command}`" in (folder / "out" / "report.md").read_text()
+
+
+def test_a_sweep_is_another_study_and_so_are_its_values():
+    plain = run("baseline", out=None).folder
+    swept = [run("baseline", out=None, sweep={"horizon_days": [v]}).folder for v in ("30", "31")]
+    assert len({plain, *swept}) == 3
+
+
+def test_a_sweep_does_not_depend_on_the_number_of_workers(folder):
+    for workers in (1, 2):
+        run("baseline", "review", sweep=SWEPT_REVIEW, out=Path(f"w{workers}"), workers=workers)
+    one, two = ({p.name: p.read_bytes() for p in (folder / f"w{w}").iterdir()} for w in (1, 2))
+    assert one == two
+
+
 # Wrong input, before anything is simulated or written.
 
 
@@ -143,6 +251,11 @@ def test_a_setting_that_concerns_no_arm_is_an_error(arms):
         ({"settings": {"workload.typo": "1"}}, "workload.typo"),
         ({"settings": {"review.config.typo": "1"}}, "review.config: got 'typo'"),
         ({"settings": {"review.config.drift_threshold": "7"}}, "got 7.0"),
+        ({"sweep": {"workload.typo": ["1"]}}, "workload.typo"),
+        ({"sweep": {"horizon_days": ["30", "0"]}}, "horizon_days: got 0"),
+        ({"sweep": {"horizon_days": ["30", ""]}}, "horizon_days"),
+        ({"sweep": {"review.config.typo": ["1"]}}, "review.config: got 'typo'"),
+        ({"sweep": {"review.config.drift_threshold": ["0.3", "7"]}}, "got 7.0"),
     ],
 )
 def test_wrong_input_is_an_error_that_leaves_nothing_behind(folder, options, words):

@@ -12,7 +12,14 @@ from matplotlib.text import Text
 from scipy import stats as scipy_stats
 
 from elfmem_sim.arms import ARMS
-from elfmem_sim.figures import COLOURS, NAMES, _quality_figure, quality_over_time
+from elfmem_sim.figures import (
+    COLOURS,
+    NAMES,
+    _quality_figure,
+    _two_seed_figure,
+    quality_over_time,
+    two_seed_distributions,
+)
 
 DAYS = [28, 56, 84]
 FIVE = [f"adr-0004/{s}" for s in ("stable", "slow_drift", "regime_change", "quiet", "adversarial")]
@@ -286,3 +293,173 @@ def test_panels_keep_room_to_be_read(drawn):
     drawn.draw_without_rendering()
     heights = [axis.get_window_extent().height / drawn.dpi for axis in panels(drawn)]
     assert min(heights) > 1.5  # inches
+
+
+# --- what two seeds show ---
+
+QUANTILES = [f"q{percent:02d}" for percent in range(1, 100)]
+SHARES = np.arange(1, 100) / 100
+
+
+def effects(*rows):
+    """Effects by record and claim: published figure or claimed range, estimate, and spread."""
+    return pd.DataFrame(
+        [
+            {
+                "adr": adr, "claim": claim,
+                "published": math.nan if isinstance(claimed, tuple) else claimed,
+                "claimed_low": claimed[0] if isinstance(claimed, tuple) else math.nan,
+                "claimed_high": claimed[1] if isinstance(claimed, tuple) else math.nan,
+                "estimate": estimate, "low": estimate - 0.3, "high": estimate + 0.3, "n": 800,
+                **dict(zip(QUANTILES, estimate + sd * scipy_stats.norm.ppf(SHARES), strict=True)),
+            }
+            for adr, claim, claimed, estimate, sd in rows
+        ]
+    )  # fmt: skip
+
+
+RECORDS = effects(
+    ("0001", "power_law.quality.baseline", -5.4, -4.6, 2.0),
+    ("0001", "power_law.reach.baseline", -53.0, -50.0, 9.0),
+    ("0004", "gain.drifting", (9.0, 14.0), 6.5, 3.0),
+)
+LONG = effects(
+    *(("0003", "self_architect.below.architecture_m.regime_change", 4.6, 2.0, 3.0),) * 12,
+    *(("0003", f"m.{i}", -33.1, -20.0, 12.0) for i in range(6)),
+    ("0004", "gain.slow_drift", (9.0, 14.0), 60.0, 3.0),
+)
+ONE = effects(("0002", "exploration.long", 5.6, 0.0, 0.0))
+
+
+def test_what_two_seeds_show_is_a_png_of_the_same_bytes_for_the_same_data():
+    drawn = two_seed_distributions(RECORDS)
+    assert drawn.startswith(b"\x89PNG\r\n\x1a\n")
+    assert two_seed_distributions(RECORDS) == drawn
+
+
+def test_other_effects_make_other_bytes():
+    other = RECORDS.assign(published=RECORDS["published"] + 0.5)
+    assert two_seed_distributions(other) != two_seed_distributions(RECORDS)
+
+
+def test_the_effects_are_left_as_they_are():
+    given = RECORDS.copy()
+    two_seed_distributions(given)
+    pd.testing.assert_frame_equal(given, RECORDS)
+
+
+def test_there_is_one_panel_per_record():
+    axes = _two_seed_figure(RECORDS).axes
+    assert [axis.get_title(loc="left") for axis in axes] == ["ADR 0001", "ADR 0004"]
+
+
+def test_every_claim_has_its_label_from_top_to_bottom():
+    first, second = _two_seed_figure(RECORDS).axes
+    labels = {t.get_text(): y for t, y in zip(first.get_yticklabels(), first.get_yticks(),
+                                              strict=True)}  # fmt: skip
+    assert labels == {"power_law.quality.baseline": 1, "power_law.reach.baseline": 0}
+    assert [t.get_text() for t in second.get_yticklabels()] == ["gain.drifting"]
+
+
+def test_a_published_effect_is_a_diamond_in_the_row_of_its_claim():
+    first, second = _two_seed_figure(RECORDS).axes
+    found = [(*mark.get_xdata(), *mark.get_ydata()) for mark in diamonds(first)]
+    assert found == [(-5.4, 1), (-53.0, 0)]
+    assert diamonds(second) == []
+
+
+def bars(axis):
+    """Lines that are no axis: claimed ranges."""
+    return [line for line in lines(axis) if line.get_linewidth() == 5]
+
+
+def test_a_claimed_range_is_a_bar_in_the_row_of_its_claim():
+    first, second = _two_seed_figure(RECORDS).axes
+    (bar,) = bars(second)
+    assert (list(bar.get_xdata()), list(bar.get_ydata())) == ([9.0, 14.0], [0, 0])
+    assert bars(first) == []
+
+
+def estimates(axis):
+    """Ends of each interval and the place of its mark, from top to bottom."""
+    return [
+        (line.get_xdata()[0], line.get_xdata()[line.get_markevery()[0]], line.get_xdata()[-1])
+        for line in axis.lines
+        if line.get_marker() == "|"
+    ]
+
+
+def test_an_estimate_is_a_mark_with_its_interval():
+    first, second = _two_seed_figure(RECORDS).axes
+    expected = [(-4.9, -4.6, -4.3), (-50.3, -50.0, -49.7)]
+    np.testing.assert_allclose(estimates(first), expected)
+    np.testing.assert_allclose(estimates(second), [(6.2, 6.5, 6.8)])
+
+
+def test_an_interval_that_does_not_hold_its_estimate_is_drawn_as_it_is():
+    (axis,) = _two_seed_figure(ONE.assign(low=0.2, high=0.6)).axes
+    assert estimates(axis) == [(0.2, 0.0, 0.6)]
+
+
+def test_a_distribution_lies_where_two_seeds_fall():
+    axis = _two_seed_figure(RECORDS).axes[1]
+    (steps,) = axis.patches
+    data = steps.get_data()
+    centres = (data.edges[1:] + data.edges[:-1]) / 2
+    height = data.values - data.values.min()
+    row = RECORDS.iloc[2]
+    assert (data.edges[0], data.edges[-1]) == pytest.approx((row["q01"], row["q99"]))
+    assert np.average(centres, weights=height + 1e-9) == pytest.approx(6.5, abs=0.2)
+    # A normal density falls off to the sides: highest near its mean.
+    assert abs(centres[height.argmax()] - 6.5) < 1.0
+
+
+def test_an_effect_that_never_varies_has_no_distribution():
+    (axis,) = _two_seed_figure(ONE).axes
+    assert list(axis.patches) == []
+
+
+def test_the_legend_says_what_each_mark_is_once():
+    assert sorted(legend(_two_seed_figure(RECORDS))) == [
+        "claimed range",
+        "population mean, 95 % interval",
+        "published (mean of two seeds)",
+        "what two seeds show (98 % of pairs)",
+    ]
+
+
+def test_the_axis_is_labelled_with_its_unit():
+    axes = _two_seed_figure(RECORDS).axes
+    assert axes[-1].get_xlabel() == "effect (percentage points)"
+
+
+@pytest.fixture(scope="module", params=[RECORDS, LONG, ONE], ids=["two records", "long", "one"])
+def shown(request):
+    return _two_seed_figure(request.param)
+
+
+def test_no_text_of_the_effects_is_smaller_than_9_points(shown):
+    assert min(text.get_fontsize() for text in words(shown)) >= 9
+
+
+def test_no_effect_or_label_is_cut_off(shown):
+    shown.draw_without_rendering()
+    drawn_on, paper = shown.get_tightbbox(), shown.get_size_inches()
+    assert min(drawn_on.x0, drawn_on.y0, *(paper - drawn_on.max)) >= 0
+
+
+def test_headings_of_the_effects_do_not_overlap(shown):
+    shown.draw_without_rendering()
+    headings = [shown._suptitle, shown.legends[0], shown.axes[-1].xaxis.label]
+    headings += [axis._left_title for axis in shown.axes]
+    boxes = [heading.get_window_extent() for heading in headings]
+    pairs = [(a, b) for i, a in enumerate(boxes) for b in boxes[:i]]
+    assert not any(a.overlaps(b) for a, b in pairs)
+
+
+def test_marks_of_the_effects_are_within_their_panel(shown):
+    for axis in shown.axes:
+        left, right = axis.get_xlim()
+        for line in axis.lines:
+            x = np.asarray(line.get_xdata(), float)
+            assert ((left <= x) & (x <= right)).all()

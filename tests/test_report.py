@@ -12,17 +12,22 @@ from elfmem_sim.report import (
     OTHER_ESTIMANDS,
     REVIEW_THREATS,
     THREATS,
+    audit_markdown,
+    audit_rows,
+    conclusion,
     difference_rows,
     estimate_rows,
     interval,
+    keys_of,
     markdown,
     markdown_table,
     print_table,
     replay_rows,
+    run_markdown,
     sensitivity_rows,
     verdict_table,
 )
-from elfmem_sim.verdict import Verdict
+from elfmem_sim.verdict import WORDS, Verdict
 
 
 def verdict(**more):
@@ -45,10 +50,10 @@ def verdict(**more):
 
 
 REPLAY = pd.DataFrame(
-    [("adr-0003/stable", "baseline", "x", 85.3, 85.34, 84.5, 80.58, 88.43, 3, 1.6, 83.3)],
+    [("adr-0003/stable", "baseline", "x", 85.3, 1, 85.34, 84.5, 80.58, 88.43, 3, 1.6, 83.3)],
     columns=[
-        "scenario", "arm", "estimand", "published", "replayed", "mean", "low", "high", "n", "sd",
-        "percentile",
+        "scenario", "arm", "estimand", "published", "digits", "replayed", "mean", "low", "high",
+        "n", "sd", "percentile",
     ],
 )  # fmt: skip
 
@@ -61,14 +66,30 @@ SENSITIVITY = pd.DataFrame(
 )  # fmt: skip
 
 
-def differences(scenarios=("adr-0004/stable", "adr-0004/slow_drift"), n=400):
+AUDIT = pd.DataFrame(
+    [
+        ("It costs.", "0001", "adr-0001/baseline", "365", -5.44, -5.37, -4.6251, -4.9, -4.3, 800,
+         0.1234, "REPRODUCED"),
+        ("It holds.", "0004", "all", "", math.nan, math.nan, 0.0, 0.0, math.inf, 12, math.nan,
+         "HELD"),
+    ],
+    columns=[
+        "claim", "adr", "scenario", "horizon_days", "published", "replayed", "estimate", "low",
+        "high", "n", "two_seed_probability", "verdict",
+    ],
+)  # fmt: skip
+
+
+def differences(scenarios=("adr-0004/stable", "adr-0004/slow_drift"), n=400, variant=""):
     low, high = (1.0, 2.0) if n > 1 else (-math.inf, math.inf)
     rows = [
-        (scenario, "review", "baseline", estimand, 1.5, 0.25, low, high, n)
+        (scenario, "review", "baseline", variant, estimand, 1.5, 0.25, low, high, n)
         for scenario in scenarios
         for estimand in (*OTHER_ESTIMANDS, "es_concentration")
     ]
-    columns = ["scenario", "arm", "control", "estimand", "mean", "mcse", "low", "high", "n"]
+    columns = [
+        "scenario", "arm", "control", "variant", "estimand", "mean", "mcse", "low", "high", "n",
+    ]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -135,12 +156,24 @@ def test_a_replayed_figure_is_shown_beside_the_published_one():
     assert as_dict(replay_rows(REPLAY)) == {
         "scenario": "adr-0003/stable",
         "arm": "baseline",
+        "estimand": "x",
         "published": "85.3",
         "seeds 0, 1": "85.3",
         "population": "84.5",
         "95 % interval": "80.6 to 88.4",
         "n": "3",
         "percentile": "83",
+    }
+
+
+def test_a_replayed_figure_is_shown_to_the_digits_that_were_printed():
+    row = as_dict(replay_rows(REPLAY.assign(digits=2, published=85.3)))
+    shown = {key: row[key] for key in ("published", "seeds 0, 1", "population", "95 % interval")}
+    assert shown == {
+        "published": "85.30",
+        "seeds 0, 1": "85.34",
+        "population": "84.50",
+        "95 % interval": "80.58 to 88.43",
     }
 
 
@@ -190,6 +223,27 @@ def test_differences_of_shares_and_of_counts_are_told_apart():
     assert counts == ["amendments_per_year", "proposer_calls_per_year"]
 
 
+def test_variants_are_a_column_where_there_are_any():
+    plain, half = differences(["s"]), differences(["s"], variant="half")
+    assert keys_of(plain, "scenario", "arm", "estimand") == ["scenario", "arm", "estimand"]
+    assert keys_of(pd.concat([plain, half]), "scenario", "arm", "estimand") == [
+        *("scenario", "arm", "variant", "estimand")
+    ]
+
+
+def test_a_table_without_rows_has_no_variants():
+    assert keys_of(differences([]), "scenario", "estimand") == ["scenario", "estimand"]
+
+
+def test_differences_of_variants_are_told_apart():
+    frame = pd.concat([differences(["s"]), differences(["s"], variant="half")])
+    header, rows = difference_rows(frame)
+    assert header[:5] == ["scenario", "arm", "variant", "estimand", "difference"]
+    quality = [row[:4] for row in rows if row[3] == "quality_ratio (pp)"]
+    variants = ("", "half")
+    assert quality == [["s", "review", variant, "quality_ratio (pp)"] for variant in variants]
+
+
 @pytest.mark.parametrize(
     "table",
     [
@@ -198,8 +252,9 @@ def test_differences_of_shares_and_of_counts_are_told_apart():
         sensitivity_rows(SENSITIVITY),
         estimate_rows(differences(), ["scenario"]),
         difference_rows(differences()),
+        audit_rows(AUDIT),
     ],
-    ids=["verdicts", "replay", "sensitivity", "estimates", "differences"],
+    ids=["verdicts", "replay", "sensitivity", "estimates", "differences", "audit"],
 )
 def test_every_number_has_its_n(table):
     header, rows = table
@@ -246,7 +301,7 @@ def full():
 
 def test_every_table_of_a_report_is_well_formed(full):
     widths = [{len(row) for row in rows} for rows in tables(full)]
-    assert widths == [{7}, {11}, {8}, {7}]
+    assert widths == [{7}, {11}, {9}, {7}]
 
 
 def test_every_table_of_a_report_has_a_rule_under_its_header(full):
@@ -276,6 +331,13 @@ def test_the_verdicts_come_before_any_section(full):
 def test_a_report_names_the_record_and_its_claim(full):
     own = load_claims("adr-0004")[0]
     assert full.startswith(f"# ADR 0004: {own.title}\n\nClaimed: {own.statement}\n")
+
+
+def test_an_assumption_that_all_claims_share_is_said_once():
+    two = [verdict(id="a"), verdict(id="b")]
+    lines = report(verdicts=two, differences=differences()).splitlines()
+    said = [line for line in lines if line.startswith("Assumed")]
+    assert said == ["Assumed for all claims: assumed."]
 
 
 def test_a_report_names_each_assumption_and_the_claims_that_rest_on_it():
@@ -350,6 +412,146 @@ def test_a_threat_is_one_plain_sentence(threat):
 )
 def test_the_threats_name_what_a_reader_must_know(full, subject):
     assert sum(subject in line for line in bullets(full)) == 1
+
+
+# --- conclusions ---
+
+MEASURED = "measured 11.53 pp (10.81 to 12.24; n = 400)"
+CONCLUSIONS = {
+    "REPRODUCED": f"**Stands.** It gains. It is {MEASURED}.",
+    "CONSISTENT": f"**Stands within its error.** It gains. It is {MEASURED}.",
+    "ABOVE": f"**Changes in size.** It gains. It is {MEASURED}.",
+    "BELOW": f"**Changes in size.** It gains. It is {MEASURED}.",
+    "CONTRADICTED": f"**Does not stand.** It gains. It is {MEASURED}.",
+    "INCONCLUSIVE": f"**Open.** It gains. It is {MEASURED}.",
+    "HELD": "**Stands.** It gains. No violation on 400 occasions.",
+}
+
+
+def test_there_is_a_conclusion_for_every_word():
+    assert set(CONCLUSIONS) == set(WORDS)
+
+
+@pytest.mark.parametrize("word", CONCLUSIONS)
+def test_a_conclusion_says_what_becomes_of_a_claim(word):
+    assert conclusion(verdict(verdict=word)) == CONCLUSIONS[word]
+
+
+@pytest.mark.parametrize("word", ["ABOVE", "BELOW"])
+@pytest.mark.parametrize(("low", "high"), [(-0.5, 0.75), (0.0, 1.25), (-1.0, 0.0)])
+def test_an_effect_that_may_be_zero_is_said_to_be_gone(word, low, high):
+    gone = verdict(verdict=word, estimate=0.125, low=low, high=high, published=-5.4)
+    assert conclusion(gone) == (
+        "**Changes.** It gains. No effect is left: "
+        f"measured 0.12 pp ({low:.2f} to {high:.2f}; n = 400)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("published", "estimate"), [(-5.4, 2.0), (5.4, -2.0), (None, -2.0)], ids=str
+)
+def test_an_effect_of_the_other_sign_is_said_to_be_so(published, estimate):
+    other = verdict(
+        verdict="ABOVE", estimate=estimate, low=estimate - 1, high=estimate + 1,
+        published=published,
+    )  # fmt: skip
+    assert conclusion(other).startswith("**Changes.** It gains. The effect has the other sign: ")
+
+
+@pytest.mark.parametrize(
+    ("published", "estimate"), [(-5.4, -2.0), (5.4, 2.0), (None, 2.0)], ids=str
+)
+def test_an_effect_of_the_same_sign_changes_in_size_only(published, estimate):
+    same = verdict(
+        verdict="BELOW", estimate=estimate, low=estimate - 1, high=estimate + 1,
+        published=published,
+    )  # fmt: skip
+    assert conclusion(same).startswith("**Changes in size.** It gains. It is measured ")
+
+
+def test_a_number_without_a_unit_is_measured_without_one():
+    bare = conclusion(verdict(unit="", n=20_000))
+    assert bare.endswith("It is measured 11.53 (10.81 to 12.24; n = 20,000).")
+
+
+# --- the audit ---
+
+
+def test_a_claim_of_the_audit_is_a_row_with_blanks_for_what_it_lacks():
+    header, rows = audit_rows(AUDIT)
+    assert header == list(AUDIT.columns)
+    assert rows == [
+        ["It costs.", "0001", "adr-0001/baseline", "365", "-5.4", "-5.4", "-4.63", "-4.90",
+         "-4.30", "800", "0.123", "REPRODUCED"],
+        ["It holds.", "0004", "all", "", "", "", "0.00", "0.00", "", "12", "", "HELD"],
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def whole_audit():
+    records = {adr: load_claims(f"adr-{adr}")[0] for adr in ("0001", "0004")}
+    verdicts = {"0001": [verdict(id="a")], "0004": [verdict(id="b", verdict="HELD")]}
+    climbers = differences(["adr-0003-self-architect/stable"]).head(1)
+    return audit_markdown(records, verdicts, AUDIT, climbers, ["ADR 0001: Precision reached."])
+
+
+def test_the_audit_has_its_sections_in_order(whole_audit):
+    sections = [line[3:] for line in whole_audit.splitlines() if line.startswith("## ")]
+    assert sections == [
+        "What stands and what changes",
+        "The table",
+        "The self-architect with other objectives",
+        "Threats to validity",
+    ]
+
+
+def test_the_audit_concludes_on_every_claim_under_its_record(whole_audit):
+    first, second = whole_audit.split("### ADR ")[1:]
+    assert first.startswith("0001: ")
+    assert second.startswith("0004: ")
+    assert f"\n- {CONCLUSIONS['REPRODUCED']}\n" in first
+    assert f"\n- {CONCLUSIONS['HELD']}\n" in second
+
+
+def test_the_tables_of_the_audit_are_well_formed(whole_audit):
+    assert [{len(row) for row in rows} for rows in tables(whole_audit)] == [{12}, {7}]
+
+
+def test_the_audit_has_its_notes_and_its_figure(whole_audit):
+    assert "\nADR 0001: Precision reached.\n" in whole_audit
+    assert "](audit.png)" in whole_audit
+
+
+def test_the_audit_ends_with_all_threats(whole_audit):
+    assert bullets(whole_audit) == [f"- {threat}" for threat in THREATS + REVIEW_THREATS]
+
+
+# --- a free study ---
+
+
+def study(compared=None, notes=()):
+    summary = differences(["s"]).drop(columns="control")
+    compared = differences() if compared is None else compared
+    return run_markdown("elfmem-sim run s --seeds 3", summary, compared, notes)
+
+
+def test_a_study_names_its_command():
+    assert study().splitlines()[2] == "`elfmem-sim run s --seeds 3`"
+
+
+def test_a_study_has_differences_and_arms():
+    found = tables(study())
+    assert [len(rows) - 2 for rows in found] == [2 * len(OTHER_ESTIMANDS), len(OTHER_ESTIMANDS) + 1]
+    assert "Each arm minus baseline, paired within seed" in study()
+
+
+def test_a_study_of_one_arm_has_no_differences():
+    text = study(differences().head(0))
+    assert ("## Differences" in text, len(tables(text))) == (False, 1)
+
+
+def test_a_study_has_its_notes():
+    assert "\nPrecision 1 pp reached.\n" in study(notes=["Precision 1 pp reached."])
 
 
 # --- print_table ---

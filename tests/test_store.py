@@ -173,6 +173,16 @@ def test_names_come_back_as_text(tmp_path, name):
     assert results.table("t.csv").to_dict("records") == [{"scenario": name, "arm": name, "n": 3}]
 
 
+@pytest.mark.parametrize(
+    "column",
+    ["adr", "claim", "scenario", "arm", "control", "variant", "estimand", "horizon_days"],
+)
+def test_a_column_of_names_keeps_its_leading_zeros_and_blanks(tmp_path, column):
+    results = Results(tmp_path / "out", ME)
+    results.finish({"t.csv": pd.DataFrame({column: ["0001", ""], "n": [3, 4]})}, {})
+    assert results.table("t.csv").to_dict("list") == {column: ["0001", ""], "n": [3, 4]}
+
+
 # Damage.
 
 
@@ -534,7 +544,7 @@ def test_two_full_runs_leave_the_same_bytes(tmp_path, monkeypatch):
     first = contents(tmp_path / "a")
     assert set(first) == {
         "replicates.csv.gz", "summary.csv", "differences.csv", "over_time.csv", "quality.png",
-        MANIFEST,
+        "report.md", MANIFEST,
     }  # fmt: skip
     assert contents(tmp_path / "b") == first
 

@@ -4,6 +4,7 @@ The constructed gains alternate between `mean - 1` and `mean + 1` over 50 seeds,
 error is exactly 1/7 and the 95 % interval is `mean` +- 0.287.
 """
 
+import itertools
 import json
 import math
 import typing
@@ -15,7 +16,17 @@ from scipy import stats as scipy_stats
 
 from elfmem_sim import verdict as module
 from elfmem_sim.claims import Claim, ClaimFile, Protocol, Sensitivity, Variant
-from elfmem_sim.verdict import CONTRADICTING, WORDS, Word, _Case, judge, judge_sensitivity
+from elfmem_sim.stats import mean_interval, two_seed_probability
+from elfmem_sim.verdict import (
+    CONTRADICTING,
+    WORDS,
+    Effect,
+    Word,
+    _Case,
+    effect_of,
+    judge,
+    judge_sensitivity,
+)
 
 N = 50
 ERROR = 1 / 7
@@ -157,6 +168,285 @@ def test_a_ratio_is_the_controls_mean_over_the_treatments(treatment, word):
 def test_a_ratios_interval_is_that_of_the_mean():
     verdict = ratio(1.0)
     assert verdict.high - verdict.low == pytest.approx(2 * 1.96 * ERROR, rel=0.15)
+
+
+def test_a_ratio_shows_the_published_seeds_and_how_often_two_seeds_show_as_much():
+    verdict = ratio(1.0)
+    assert (verdict.published, verdict.replayed) == (20.0, pytest.approx(20.0))
+    # The controls are 19 and 21 in turn: two seeds reach 20 unless both are 19.
+    assert verdict.two_seed_probability == pytest.approx(1 - 24 / 98, abs=0.007)
+
+
+# --- level and spread ---
+
+
+def levels(estimand="quality_ratio", **scenarios):
+    """Replicates of the review alone, by scenario."""
+    return pd.concat(
+        [
+            pd.DataFrame({"scenario": name, "arm": "review", "variant": "",
+                          "seed": np.arange(len(values)), estimand: values})
+            for name, values in scenarios.items()
+        ],
+        ignore_index=True,
+    )  # fmt: skip
+
+
+LEVEL_CASES = {
+    "REPRODUCED": (9.5, 0.5),
+    "CONSISTENT": (9.05, 0.5),
+    "ABOVE": (12.0, 0.5),
+    "BELOW": (4.0, 0.5),
+    "INCONCLUSIVE": (9.5, 5.0),
+}
+
+
+@pytest.mark.parametrize(("word", "values"), LEVEL_CASES.items(), ids=LEVEL_CASES)
+def test_a_level_is_judged_on_its_range(word, values):
+    own = claim("level", estimand="es_concentration", low=9.0, high=10.0)
+    frame = levels("es_concentration", s=spread(*values))
+    assert only(record(own), frame, None).verdict == word
+
+
+def test_a_level_is_the_mean_of_the_treatment_over_seeds_and_scenarios():
+    own = claim("level", scenarios=("s", "t"), estimand="es_concentration", low=9.0, high=10.0)
+    frame = levels("es_concentration", s=spread(9.0), t=spread(10.0))
+    v = only(record(own), frame, None)
+    assert (v.estimate, v.low, v.high, v.n) == pytest.approx((9.5, 9.5 - HALF, 9.5 + HALF, N))
+    assert v.detail == "claimed +9 to +10 fold; mean of the treatment in es_concentration"
+
+
+@pytest.mark.parametrize(
+    ("estimand", "unit", "scale"),
+    [("es_concentration", "fold", 1.0), ("quality_ratio", "%", 100.0), ("ego_alpha", "", 1.0)],
+)
+def test_a_level_is_in_the_estimands_own_unit(estimand, unit, scale):
+    own = claim("level", estimand=estimand, low=0.0, high=1000.0)
+    v = only(record(own), levels(estimand, s=[4.0, 6.0]), None)
+    assert (v.unit, v.estimate) == (unit, pytest.approx(5.0 * scale))
+
+
+def test_a_level_is_tested_as_a_mean_is():
+    own = claim("level", estimand="es_concentration", low=9.0, high=10.0)
+    v = only(record(own), levels("es_concentration", s=spread(8.8)), None)
+    assert v.p == pytest.approx(scipy_stats.t.sf(0.2 / ERROR, N - 1), rel=1e-6)
+    assert v.bootstrap == pytest.approx((v.low, v.high), abs=0.05)
+
+
+SPREAD_CASES = {
+    "REPRODUCED": (0.8, 0.73, 0.76),
+    "ABOVE": (0.9, 0.73, 0.76),
+    "BELOW": (0.8, 0.79, 0.795),
+}
+
+
+@pytest.mark.parametrize(("word", "means"), SPREAD_CASES.items(), ids=SPREAD_CASES)
+def test_a_spread_is_largest_minus_smallest_scenario_mean(word, means):
+    own = claim("spread", scenarios=("s", "t", "u"), low=6.0, high=8.0, published=7.0)
+    values = dict(zip("stu", (spread(mean, 0.01) for mean in means), strict=True))
+    v = only(record(own), levels(**values), None)
+    assert v.verdict == word
+    assert v.estimate == pytest.approx(100 * (max(means) - min(means)))
+    assert (v.n, v.unit, v.p, v.bootstrap) == (N, "pp", None, None)
+
+
+def test_a_spread_shows_what_the_published_seeds_and_any_two_show():
+    own = claim("spread", scenarios=("s", "t"), low=6.0, high=8.0, published=30.0)
+    v = only(record(own), levels(s=[0.5, 0.7, 0.9], t=[0.5, 0.5, 0.5]), None)
+    # Pairs (0, 1), (0, 2) and (1, 2) show 10, 20 and 30 points.
+    assert v.replayed == pytest.approx(10.0)
+    assert v.two_seed_probability == pytest.approx(1 / 3, abs=0.007)
+
+
+# --- units of differences ---
+
+
+@pytest.mark.parametrize(
+    ("rule", "estimand", "unit"),
+    [
+        ("range", "quality_ratio", "pp"),
+        ("improvement", "const_align_to_self", "pp"),
+        ("cost", "es_concentration", "fold"),
+        ("improvement", "distribute_n", ""),
+        ("equivalence", "distribute_n", ""),
+    ],
+)
+def test_a_difference_is_in_the_estimands_own_unit(rule, estimand, unit):
+    own = claim(rule, estimand=estimand, low=-1.0, high=1.0)
+    assert only(record(own), table({"s": spread(0.1)}, estimand), None).unit == unit
+
+
+# --- cells of different n ---
+
+
+def grown(n, other, **scenarios):
+    """The frame of the gains given, the baseline at ``other`` seeds."""
+    frame = table({name: values[:n] for name, values in scenarios.items()})
+    return frame[(frame["arm"] != "baseline") | (frame["seed"] < other)]
+
+
+def test_a_claim_is_judged_at_the_seeds_that_its_cells_have_in_common():
+    gains = spread(11.5)
+    v = only(record(in_range()), grown(40, 30, s=gains), None)
+    expected = only(record(in_range()), table({"s": gains[:30]}), None)
+    assert v == expected
+    assert v.n == 30
+
+
+def test_scenarios_of_different_n_are_averaged_at_the_common_seeds():
+    own = in_range(scenarios=("s", "t"))
+    frame = pd.concat([table({"s": spread(3.0, n=50)}), table({"t": spread(20.0, n=20)})])
+    assert only(record(own), frame, None) == only(record(own), frame[frame["seed"] < 20], None)
+
+
+def test_a_claim_is_not_cut_short_by_cells_it_is_not_about():
+    frame = pd.concat([table({"s": spread(11.5)}), table({"t": [1.0, 2.0]})])
+    assert only(record(in_range()), frame, None).n == N
+
+
+# --- effects ---
+
+
+def mean_of(means):
+    return means[..., 0]
+
+
+def ratio_of(means):
+    return means[..., 0] / means[..., 1]
+
+
+def range_of(means):
+    return np.ptp(means, axis=-1)
+
+
+def effect(of, *columns):
+    return Effect(np.column_stack([np.asarray(c, float) for c in columns]), of, "pp")
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+SOME = rng(1).normal(5.0, 2.0, (12, 3))
+EFFECTS = {
+    "mean": effect(mean_of, SOME[:, 0]),
+    "ratio": effect(ratio_of, *SOME[:, :2].T),
+    "spread": effect(range_of, *SOME.T),
+}
+BY_KIND = pytest.mark.parametrize("own", EFFECTS.values(), ids=EFFECTS)
+
+
+def pairs_of(own):
+    """The effect that each pair of distinct seeds shows, by enumeration."""
+    n = len(own.values)
+    return np.array(
+        [own.of(own.values[[i, j]].mean(axis=0)) for i, j in itertools.combinations(range(n), 2)]
+    )
+
+
+def test_an_effect_is_a_mean_if_there_is_one_number_per_seed():
+    assert [own.is_mean for own in EFFECTS.values()] == [True, False, False]
+
+
+def test_a_mean_has_students_interval():
+    assert EFFECTS["mean"].estimate(rng()) == mean_interval(SOME[:, 0])
+
+
+@BY_KIND
+def test_an_effect_is_estimated_from_the_means_of_all_seeds(own):
+    e = own.estimate(rng())
+    assert (e.mean, e.n) == (pytest.approx(own.of(own.values.mean(axis=0))), 12)
+    assert e.low < e.mean < e.high
+
+
+@BY_KIND
+def test_an_effects_interval_repeats_with_the_generator(own):
+    assert own.estimate(rng(7)) == own.estimate(rng(7))
+
+
+@BY_KIND
+def test_an_effect_is_replayed_from_seeds_0_and_1(own):
+    assert own.replayed() == pytest.approx(pairs_of(own)[0])
+
+
+@BY_KIND
+def test_two_seeds_show_what_some_pair_of_distinct_seeds_shows(own):
+    drawn = own.two_seeds(rng(), 500)
+    assert drawn.shape == (500,)
+    gaps = np.abs(drawn[:, None] - pairs_of(own)[None, :]).min(axis=1)
+    assert gaps.max() < 1e-12
+
+
+@BY_KIND
+def test_every_pair_of_seeds_is_as_likely_to_be_shown(own):
+    drawn = own.two_seeds(rng(2), 30_000)
+    nearest = np.abs(drawn[:, None] - pairs_of(own)[None, :]).argmin(axis=1)
+    counts = np.bincount(nearest, minlength=66)
+    assert scipy_stats.chisquare(counts).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("published", [5.5, 3.0, -1.0])
+def test_the_two_seed_probability_of_a_mean_is_exact(published):
+    found = EFFECTS["mean"].two_seed_probability(published, rng())
+    assert found == two_seed_probability(SOME[:, 0], published)
+
+
+@pytest.mark.parametrize("kind", ["ratio", "spread"])
+def test_the_two_seed_probability_of_another_effect_is_sampled(kind):
+    own = EFFECTS[kind]
+    shown = pairs_of(own)
+    published = float(np.quantile(shown, 0.7))
+    exact = np.mean(shown >= published)
+    error = math.sqrt(exact * (1 - exact) / 100_000)
+    assert own.two_seed_probability(published, rng(3)) == pytest.approx(exact, abs=4 * error)
+
+
+def test_the_two_seed_probability_is_in_the_direction_of_the_published_effect():
+    negative = Effect(EFFECTS["ratio"].values * [-1.0, 1.0], ratio_of, "fold")
+    shown = pairs_of(negative)
+    published = float(np.quantile(shown, 0.2))
+    exact = np.mean(shown <= published)
+    error = math.sqrt(exact * (1 - exact) / 100_000)
+    found = negative.two_seed_probability(published, rng(4))
+    assert found == pytest.approx(exact, abs=4 * error)
+
+
+def test_a_bootstrap_keeps_the_columns_of_a_seed_together():
+    # Seeds differ widely, and always by as much in both columns.
+    shift = rng(5).normal(0.0, 50.0, 40)
+    e = effect(range_of, shift, shift + 7.0).estimate(rng())
+    assert (e.mean, e.low, e.high) == pytest.approx((7.0, 7.0, 7.0))
+
+
+@pytest.mark.parametrize(
+    ("of", "centres", "truth"),
+    [(range_of, (0.0, 2.0, 5.0), 5.0), (ratio_of, (20.0, 10.0), 2.0)],
+    ids=["spread", "ratio"],
+)
+def test_a_bootstrap_interval_covers_the_truth_as_often_as_it_says(monkeypatch, of, centres, truth):
+    """300 studies of 100 seeds, normal and correlated within a seed."""
+    monkeypatch.setattr(module, "_RESAMPLES", 400)
+    draws, covered = rng(300), 0
+    for _ in range(300):
+        values = np.array(centres) + draws.normal(0.0, 1.0, (100, len(centres)))
+        values += draws.normal(0.0, 1.0, (100, 1))
+        e = Effect(values, of, "pp").estimate(draws)
+        covered += e.low <= truth <= e.high
+    assert scipy_stats.binomtest(covered, 300, 0.95).pvalue > 1e-4
+
+
+def test_the_effect_of_a_cost_is_what_is_lost():
+    frame = table({"s": [1.0, 2.0, 4.0]})
+    found = effect_of(record(), claim("cost"), frame)
+    assert found.values[:, 0].tolist() == pytest.approx([-1.0, -2.0, -4.0])
+
+
+def test_the_effect_of_a_claim_is_what_its_verdict_estimates():
+    frame = table({"s": spread(11.5), "t": spread(3.0)})
+    own = in_range(scenarios=("s", "t"))
+    found = effect_of(record(), own, frame)
+    assert found.estimate(rng()).mean == only(record(own), frame, None).estimate
+    assert (found.is_mean, found.unit) == (True, "pp")
 
 
 # --- range ---
@@ -388,23 +678,37 @@ def test_a_promise_bounds_the_rate_by_the_rule_of_three():
 # --- replay ---
 
 
-def replay(*gaps):
-    return pd.DataFrame({"published": 70.0, "replayed": 70.0 + np.array(gaps)})
+def replay(*gaps, digits=1):
+    replayed = np.round(70.0 + np.array(gaps), 9)
+    return pd.DataFrame({"published": 70.0, "replayed": replayed, "digits": digits})
 
 
-@pytest.mark.parametrize(
-    ("word", "gaps"),
-    [("REPRODUCED", (0.02, -0.05)), ("CONTRADICTED", (0.0, -0.06))],
-    ids=["to the digit", "not to the digit"],
-)
-def test_replay(word, gaps):
-    own = claim("replay", tolerance=0.0501)
-    assert only(record(own), table({"s": [0.0]}), replay(*gaps)).verdict == word
+REPLAY_CASES = {
+    "to the digit": ("REPRODUCED", replay(0.02, -0.05)),
+    "not to the digit": ("CONTRADICTED", replay(0.0, -0.051)),
+    "to two digits": ("REPRODUCED", replay(0.005, -0.004, digits=2)),
+    "not to two digits": ("CONTRADICTED", replay(0.0051, digits=2)),
+    "each by its own digits": ("REPRODUCED", replay(0.05, 0.005, digits=[1, 2])),
+    "each by its own digits, the other way": ("CONTRADICTED", replay(0.05, 0.005, digits=[2, 1])),
+}
 
 
-def test_replay_shows_the_largest_gap():
-    v = only(record(claim("replay", tolerance=0.0501)), table({"s": [0.0]}), replay(0.02, -0.06))
-    assert (v.estimate, v.n) == (pytest.approx(0.06), 2)
+@pytest.mark.parametrize(("word", "figures"), REPLAY_CASES.values(), ids=list(REPLAY_CASES))
+def test_replay(word, figures):
+    assert only(record(claim("replay")), table({"s": [0.0]}), figures).verdict == word
+
+
+def test_a_replay_on_the_brink_is_no_matter_of_rounding_errors():
+    # 0.1 + 0.2 - 0.25 is a hair more than 0.05.
+    figures = pd.DataFrame({"published": [0.25], "replayed": [0.1 + 0.2], "digits": [1]})
+    assert figures["replayed"][0] - 0.25 > 0.05
+    assert only(record(claim("replay")), table({"s": [0.0]}), figures).verdict == "REPRODUCED"
+
+
+def test_replay_shows_the_share_of_figures_that_are_their_replay():
+    v = only(record(claim("replay")), table({"s": [0.0]}), replay(0.02, -0.06, 0.0, 0.03))
+    assert (v.estimate, v.low, v.high, v.n, v.unit) == (75.0, 75.0, 75.0, 4, "%")
+    assert v.detail == "3 of 4 published figures are their replay, rounded"
 
 
 def test_replay_without_its_table_is_refused():
@@ -507,7 +811,7 @@ def test_every_word_is_reachable():
     frame = table({"s": [0.0]})
     said = {only(record(in_range()), table({"s": gains}), None).verdict for gains in
             RANGE_CASES.values()}  # fmt: skip
-    said.add(only(record(claim("replay", tolerance=0.05)), frame, replay(1.0)).verdict)
+    said.add(only(record(claim("replay")), frame, replay(1.0)).verdict)
     said.add(only(record(claim("promise", counts="x")), occasions(("", 3)), None).verdict)
     assert said == set(WORDS)
 
