@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from elfmem_sim import objective
 from elfmem_sim.arms import ARMS
 from elfmem_sim.claims import claim_file_names, load_claims
 from elfmem_sim.compare import against_control
@@ -31,6 +32,7 @@ from elfmem_sim.streams import generator
 from elfmem_sim.study import Cell, code_digest, release_workers, run_study
 from elfmem_sim.verdict import Verdict, effect_of
 from elfmem_sim.verification import cells_of, command_of, index, verdicts_from
+from elfmem_sim.worlds import WORLDS, measure_worlds
 
 PRECISION = 0.3
 """Half-width of every effect, in percentage points."""
@@ -50,6 +52,8 @@ CLIMBERS = (
 FIXED = ("baseline", "architecture_m", "model_c", "model_d")
 CLIMBED = ("stable", "drift", "regime_change")
 CLIMBER_SEEDS = 1000
+WORLD_SEEDS = 1000
+OBJECTIVE_SEEDS, ROLLOUT_SEEDS = 100, 20
 
 _PAIRS = 100_000
 
@@ -64,6 +68,10 @@ class Audit:
             unless the claim names another unit.
         verdicts: The verdicts, by record.
         climbers: Paired differences in quality between the self-architect's arms and others.
+        worlds: What the scenarios do; see :func:`elfmem_sim.worlds.measure_worlds`.
+        responses: What the self-architect's objectives see; see
+            :func:`elfmem_sim.objective.responses`.
+        choices: What they choose; see :func:`elfmem_sim.objective.choices`.
         folder: Where everything is kept.
         notes: What the user should know about how it came about.
     """
@@ -71,6 +79,9 @@ class Audit:
     table: pd.DataFrame
     verdicts: Mapping[str, Sequence[Verdict]]
     climbers: pd.DataFrame
+    worlds: pd.DataFrame
+    responses: pd.DataFrame
+    choices: pd.DataFrame
     folder: Path
     notes: tuple[str, ...]
 
@@ -118,7 +129,11 @@ def audit(
             for record in records
         ]
         cells = list(_climber_cells(seeds or CLIMBER_SEEDS))
-        climbers = _climb(cells, results, found, workers=workers, quiet=quiet)
+        context = {
+            "climbers.csv": _climb(cells, results, found, workers=workers, quiet=quiet),
+            **_objectives(seeds or OBJECTIVE_SEEDS, workers=workers, quiet=quiet),
+            "worlds.csv": _worlds(seeds or WORLD_SEEDS, workers=workers, quiet=quiet),
+        }
         if workers > 1:
             release_workers()
         notes = tuple(f"ADR {e.record.adr}: {note}" for e in evidence for note in e.notes)
@@ -130,7 +145,7 @@ def audit(
             "notes": notes,
             "cells": cells_of([cell for e in evidence for cell in e.cells] + cells),
         }
-        results.finish(_files(evidence, climbers, notes), manifest)
+        results.finish(_files(evidence, context, notes), manifest)
     return _read(results)
 
 
@@ -232,8 +247,39 @@ def _climb(
     return pd.concat(parts, ignore_index=True)
 
 
+def _objectives(n: int, *, workers: int, quiet: bool) -> dict[str, pd.DataFrame]:
+    """Measure what the self-architect's objectives see of its knobs, and what they choose."""
+    rollouts = min(n, ROLLOUT_SEEDS)
+    parts = []
+    with ProgressReport("what the self-architect sees", quiet=quiet) as report:
+        for done, name in enumerate(objective.SCENARIOS):
+            report.update(done * n, len(objective.SCENARIOS) * n)
+            parts.append(
+                objective.observe_objectives(
+                    range(n), [name], rollout_seeds=rollouts, workers=workers
+                )
+            )
+        report.update(len(parts) * n, len(parts) * n)
+    evaluations = pd.concat(parts, ignore_index=True)
+    return {
+        "responses.csv": objective.responses(evaluations),
+        "choices.csv": objective.choices(evaluations),
+    }
+
+
+def _worlds(n: int, *, workers: int, quiet: bool) -> pd.DataFrame:
+    """Measure what the scenarios do."""
+    parts = []
+    with ProgressReport("what the scenarios do", quiet=quiet) as report:
+        for done, name in enumerate(WORLDS):
+            report.update(done * n, len(WORLDS) * n)
+            parts.append(measure_worlds(range(n), [name], workers=workers))
+        report.update(len(WORLDS) * n, len(WORLDS) * n)
+    return pd.concat(parts, ignore_index=True)
+
+
 def _files(
-    evidence: Sequence[Evidence], climbers: pd.DataFrame, notes: Sequence[str]
+    evidence: Sequence[Evidence], context: Mapping[str, pd.DataFrame], notes: Sequence[str]
 ) -> dict[str, pd.DataFrame | bytes | str]:
     table = audit_table(evidence)
     distributions = two_seed_table(evidence)
@@ -244,10 +290,10 @@ def _files(
     ]
     return {
         "audit.csv": table,
-        "audit.md": audit_markdown(records, verdicts, table, climbers, notes),
+        "audit.md": audit_markdown(records, verdicts, table, context, notes),
         "audit.png": two_seed_distributions(distributions),
         "two_seed.csv": distributions,
-        "climbers.csv": climbers,
+        **context,
         "claims.json": json.dumps(plain, indent=1) + "\n",
     }
 
@@ -263,6 +309,9 @@ def _read(results: Results) -> Audit:
         table=results.table("audit.csv"),
         verdicts=verdicts,
         climbers=results.table("climbers.csv"),
+        worlds=results.table("worlds.csv"),
+        responses=results.table("responses.csv"),
+        choices=results.table("choices.csv"),
         folder=results.folder,
         notes=(*results.notes, *manifest["notes"]),
     )

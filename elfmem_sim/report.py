@@ -43,8 +43,24 @@ THREATS = (
     "and 0.866 of a direction drawn around it, so the angle differs from seed to seed.",
     "The estimand is the quality ratio on the last measured day; its mean over the run "
     "(quality_ratio_over_time) weighs early and late days alike and can differ in size.",
+    "Where the constitution is kept out of ATTENTION (Architecture M, Models C and D, the "
+    "self-architect at weight 0), no ego parameter can reach the quality ratio: such arms differ "
+    "from each other by nothing but the random draws that they use up.",
 )
 """What limits any study on the published workloads."""
+
+_SHOWN_OBJECTIVES = ("self_architect", "self_architect_rollout")
+_WORLD_QUANTITIES = (
+    "angle_day_120",
+    "angle_ordinary_day",
+    "angle_net",
+    "path",
+    "drift_block_end",
+    "drift_most_end",
+    "drift_most_peak",
+    "share_any_above",
+    "first_day_any_above",
+)
 
 REVIEW_THREATS = (
     "How often an agent uses what it has learned (uses_per_learn) is an assumption; the decision "
@@ -267,10 +283,18 @@ def audit_markdown(
     records: Mapping[str, ClaimFile],
     verdicts: Mapping[str, Sequence[Verdict]],
     table: "pd.DataFrame",
-    climbers: "pd.DataFrame",
+    context: "Mapping[str, pd.DataFrame]",
     notes: Sequence[str],
 ) -> str:
-    """Return the whole audit as Markdown: conclusions, the table, and what decides them."""
+    """Return the whole audit as Markdown: conclusions, the table, and what decides them.
+
+    Args:
+        records: The claim files by ADR.
+        verdicts: Their verdicts.
+        table: The audit table.
+        context: ``climbers.csv``, ``responses.csv``, ``choices.csv`` and ``worlds.csv``.
+        notes: What the reader should know about how it came about.
+    """
     parts = [
         "# The published evidence, audited\n",
         "Every quantitative claim of elfmem's decision records 0001 to 0004, replayed at the "
@@ -292,12 +316,31 @@ def audit_markdown(
     parts += [f"{note}\n" for note in notes]
     parts += [
         "![Published effects on the distribution of what two seeds show](audit.png)\n",
+        "## What the scenarios really do\n",
+        "Angles of the self in degrees, elfmem's drift score of an unamended constitution against "
+        "the centroid that a review would take that day (each learned block used three times), and "
+        "the share of seeds in which that score is ever above the shipped threshold. A score of "
+        ".35 is an angle of 72.5 degrees. `worlds.csv` has more quantities.\n",
+        *(f"{line}\n" for line in world_lines(context["worlds.csv"])),
+        markdown_table(*world_rows(context["worlds.csv"])),
+        "## Can the self-architect see its own knobs?\n",
+        "What each objective makes of one step of each knob, in percentage points, along the "
+        "published agent's life: its mean response on common draws; the noise of one comparison "
+        "as the objective draws it, and of present knobs against themselves (null); the signal in "
+        "it; and the share of comparisons whose response on common draws is exactly zero. "
+        "`responses.csv` has the objectives in between too.\n",
+        *(f"{line}\n" for line in sight_lines(context["responses.csv"])),
+        markdown_table(*response_rows(context["responses.csv"])),
+        "What they choose, and what it is worth by an independent valuation (200 queries, or a "
+        "rollout of 28 days); `invisible`: share of moves that turn a knob to which shadow "
+        "queries never respond.\n",
+        markdown_table(*choice_rows(context["choices.csv"])),
         "## The self-architect with other objectives\n",
         "The same hill-climber, with its published objective (eight fresh queries a candidate), "
         "with a coin for an objective (blind), and with sounder ones: eight queries common to all "
         "candidates, 200 common queries, and a rollout of 28 days. Each arm minus each control, "
         "in quality ratio, paired within seed.\n",
-        markdown_table(*estimate_rows(climbers, ["scenario", "arm", "control"])),
+        markdown_table(*estimate_rows(context["climbers.csv"], ["scenario", "arm", "control"])),
         "## Threats to validity\n",
         "\n".join(f"- {threat}" for threat in (*THREATS, *REVIEW_THREATS)) + "\n",
     ]
@@ -324,6 +367,106 @@ def run_markdown(
         markdown_table(*estimate_rows(shown, keys_of(shown, "scenario", "arm", "estimand"))),
     ]
     return "\n".join(parts)
+
+
+def world_rows(worlds: "pd.DataFrame") -> tuple[list[str], Rows]:
+    """Return header and rows of what the scenarios do."""
+    header = [
+        "scenario", "quantity", "unit", "mean", "95 % interval", "sd", "5 %", "median", "95 %", "n",
+    ]  # fmt: skip
+    rows = []
+    for row in worlds[worlds["quantity"].isin(_WORLD_QUANTITIES)].itertuples(index=False):
+        digits = 3 if row.unit == "drift score" else 1
+        numbers = [_number(value) for value in (row.mean, row.sd, row.q05, row.median, row.q95)]
+        mean, *rest = (_optional(number, digits) for number in numbers)
+        between = interval(_number(row.low), _number(row.high), digits)
+        rows.append(
+            [str(row.scenario), str(row.quantity), str(row.unit), mean, between, *rest, str(row.n)]
+        )
+    return header, rows
+
+
+def response_rows(responses: "pd.DataFrame") -> tuple[list[str], Rows]:
+    """Return header and rows of what the self-architect's objectives see."""
+    header = [
+        "scenario", "objective", "knob", "step", "mean", "95 % interval", "noise", "null", "signal",
+        "exactly zero", "visibility", "n", "seeds",
+    ]  # fmt: skip
+    rows = [
+        [
+            str(row.scenario),
+            str(row.objective),
+            str(row.knob),
+            "up" if _number(row.direction) > 0 else "down",
+            f"{row.mean:.3f}",
+            interval(_number(row.low), _number(row.high), 3),
+            f"{row.noise:.3f}",
+            f"{row.sd_null:.3f}",
+            f"{row.signal:.3f}",
+            f"{row.zero:.1f} %",
+            str(row.visibility),
+            str(row.n),
+            str(row.seeds),
+        ]
+        for row in responses[responses["objective"].isin(_SHOWN_OBJECTIVES)].itertuples(index=False)
+    ]
+    return header, rows
+
+
+def world_lines(worlds: "pd.DataFrame") -> list[str]:
+    """Say in plain sentences what decides many a result."""
+    at = {(row.scenario, row.quantity): row for row in worlds.itertuples(index=False)}
+    lines = []
+    for (scenario, quantity), row in at.items():
+        if quantity.startswith("angle_day"):
+            lines.append(
+                f"{scenario}: the regime change on day {quantity.rsplit('_', 1)[1]}, described as "
+                f"a rotation by 60 degrees, turns the self by {row.mean:.1f} degrees "
+                f"({interval(row.low, row.high)}); 90 % of the seeds lie between {row.q05:.1f} and "
+                f"{row.q95:.1f} (n = {row.n:,})."
+            )
+        if quantity == "share_any_above":
+            net = at[scenario, "angle_net"]
+            lines.append(
+                f"{scenario}: in a year the self ends {net.mean:.1f} degrees from where it began "
+                f"(90 % of the seeds: {net.q05:.1f} to {net.q95:.1f}); some constitutional block "
+                f"is ever above elfmem's threshold in {row.mean:.1f} % of the seeds "
+                f"({interval(row.low, row.high)}; n = {row.n:,})."
+            )
+    return lines
+
+
+def sight_lines(responses: "pd.DataFrame") -> list[str]:
+    """Say in one sentence per objective which knobs it cannot see."""
+    lines = []
+    for name, part in responses.groupby("objective", sort=False):
+        seen = set(part[part["visibility"] == "visible"]["knob"])
+        knobs = list(dict.fromkeys(part["knob"]))
+        hidden = [knob for knob in knobs if knob not in seen]
+        n = part[part["knob"].isin(hidden)]["n"].sum()
+        lines.append(
+            f"{name}: {', '.join(hidden)} cannot be seen by it: exactly no response in any of "
+            f"{n:,} comparisons."
+            if hidden
+            else f"{name}: responds, somewhere, to each of the {len(knobs)} knobs."
+        )
+    return lines
+
+
+def choice_rows(choices: "pd.DataFrame") -> tuple[list[str], Rows]:
+    """Return header and rows of what the self-architect's objectives choose."""
+    rows = [
+        [
+            str(row.scenario),
+            str(row.chooser),
+            str(row.quantity),
+            f"{row.mean:.2f} {row.unit}",
+            interval(_number(row.low), _number(row.high), 2),
+            str(row.seeds),
+        ]
+        for row in choices.itertuples(index=False)
+    ]
+    return ["scenario", "chooser", "quantity", "mean", "95 % interval", "seeds"], rows
 
 
 def _optional(value: float, digits: int) -> str:

@@ -34,11 +34,14 @@ MANIFEST = "manifest.json"
 PARTIAL = "partial.jsonl"
 _NEW = ".new"
 _ANALYSIS = (
-    "stats", "compare", "verdict", "store", "protocol", "verification", "audit", "experiment",
-    "report", "figures",
+    "stats", "compare", "verdict", "store", "protocol", "verification", "worlds", "objective",
+    "audit", "experiment", "report", "figures",
 )  # fmt: skip
 _PACKAGES = ("elfmem", "numpy", "scipy", "pandas", "numba", "matplotlib")
-_NAMES = ("adr", "claim", "scenario", "arm", "control", "variant", "estimand", "horizon_days")
+_NAMES = (
+    "adr", "claim", "scenario", "horizon_days", "arm", "control", "variant", "estimand", "quantity",
+    "unit", "objective", "chooser", "knob",
+)  # fmt: skip
 
 
 class Results:
