@@ -20,7 +20,7 @@ from elfmem_sim.arms import ARMS
 from elfmem_sim.fields import KNOBS
 from elfmem_sim.kernel.adapt import HIGHEST, LOWEST, SHADOW_SEEDS, adapt, evaluate, step_of
 from elfmem_sim.kernel.loop import advance
-from elfmem_sim.kernel.state import TOP_K, Agent, Calendar, Rules
+from elfmem_sim.kernel.state import TOP_K, WEIGHT, Agent, Calendar, Rules
 from elfmem_sim.scenario import Adapt, Scenario, load_scenario
 from elfmem_sim.simulate import prepare
 from elfmem_sim.stats import mean_interval
@@ -49,15 +49,14 @@ BLIND = "self_architect_blind"
 _CHOOSERS = (*OBJECTIVES, BLIND)
 
 EVALUATIONS = (
-    "scenario", "seed", "day", "knob", "direction", "value", "candidate", "chosen", "objective",
-    "common", "first", "second", "null",
+    "scenario", "seed", "day", "knob", "direction", "value", "candidate", "weight", "chosen",
+    "objective", "common", "first", "second", "null",
 )  # fmt: skip
 """Columns of :func:`observe_objectives`."""
 
 RESPONSES = (
     "scenario", "objective", "knob", "direction", "n", "seeds", "mean", "low", "high", "sd",
-    "sd_null", "noise", "signal", "signal_to_noise", "agreement", "reproducible", "zero",
-    "visibility",
+    "sd_null", "noise", "signal", "signal_to_noise", "agreement", "zero", "visibility",
 )  # fmt: skip
 """Columns of :func:`responses`."""
 
@@ -107,7 +106,8 @@ def observe_objectives(
         One row per adaptation, candidate and objective, with the columns in ``EVALUATIONS``:
 
         - ``knob``, ``direction`` (-1 or 1), ``value`` and ``candidate`` (before and after the
-          step), ``chosen``: whether the run took this step.
+          step), ``weight``: of the constitution in ATTENTION, at present; ``chosen``: whether the
+          run took this step.
         - ``common``, ``first``, ``second``, ``null``: differences of two valuations in percentage
           points. ``common`` is candidate less present knobs on the same draws; ``first`` and
           ``second`` are the same as the objective itself draws, each on draws of its own (for the
@@ -180,7 +180,9 @@ def observe(
             for step, differences in zip(steps, found, strict=True):
                 at = (KNOBS[step.knob], step.direction, before[step.knob], step.value)
                 chosen = (step.knob, step.direction) == turned
-                rows.append((scenario.name, seed, day, *at, chosen, name, *differences))
+                rows.append(
+                    (scenario.name, seed, day, *at, before[WEIGHT], chosen, name, *differences)
+                )
     advance(agent, rules, calendar, lived, scenario.horizon_days)
     return agent, rows
 
@@ -233,15 +235,16 @@ def _valued(
             yield common, first, second, null
 
 
-def responses(evaluations: pd.DataFrame, *, by_value: bool = False) -> pd.DataFrame:
+def responses(evaluations: pd.DataFrame, *, by_weight: bool = False) -> pd.DataFrame:
     """Say how each objective responds to each knob.
 
     Args:
         evaluations: As :func:`observe_objectives` returns them.
-        by_value: Whether to tell apart the values that a knob is moved from.
+        by_weight: Whether to tell apart the present weights of the constitution in ATTENTION: all
+            other knobs act on answers through it alone.
 
     Returns:
-        One row per scenario, objective, knob and direction (and ``value``, a column more, to a
+        One row per scenario, objective, knob and direction (and ``weight``, one more column, to a
         hundredth), with the columns in ``RESPONSES``; responses in percentage points:
 
         - ``n`` evaluations in ``seeds`` lives; ``mean`` response on common draws, with the 95 %
@@ -255,18 +258,16 @@ def responses(evaluations: pd.DataFrame, *, by_value: bool = False) -> pd.DataFr
         - ``agreement``: share in percent of the evaluations with a true response in which the
           objective's difference has its sign, as the same precise objective's second measurement
           shows it; NaN without.
-        - ``reproducible``: whether the objective's own two measurements are shown to share a
-          response: the 95 % interval of their mean product, over lives, is above zero.
         - ``zero``: share in percent of the evaluations whose response on common draws is exactly
           zero; ``visibility``: ``invisible`` if all are, else ``visible``.
     """
-    table = evaluations.assign(value=evaluations["value"].round(2))
+    table = evaluations.assign(weight=evaluations["weight"].round(2))
     step = ["scenario", "seed", "day", "knob", "direction"]
     precise = {
         name: table[table["objective"] == name].set_index(step)[["first", "second"]]
         for name in (QUERIES, ROLLOUT)
     }
-    keys = ["scenario", "objective", "knob", "direction"] + by_value * ["value"]
+    keys = ["scenario", "objective", "knob", "direction"] + by_weight * ["weight"]
     rows: list[tuple[object, ...]] = []
     for key, part in table.groupby(keys, sort=False):
         yardstick = precise[ROLLOUT if key[1] == ROLLOUT else QUERIES]
@@ -287,9 +288,6 @@ def _response(part: pd.DataFrame, true: NDArray[np.float64]) -> tuple[object, ..
     first, second = part["first"].to_numpy(float), part["second"].to_numpy(float)
     signal = math.sqrt(max(0.0, float(np.mean(true[:, 0] * true[:, 1]))))
     noise = math.sqrt(float(np.mean((first - second) ** 2)) / 2.0)
-    shared = mean_interval(
-        pd.Series(first * second).groupby(part["seed"].to_numpy()).mean().to_numpy(float)
-    )
     felt = true[:, 1] != 0.0
     right = np.sign(first[felt]) == np.sign(true[felt, 1])
     # What an objective with common draws measures twice, it measures twice on common draws.
@@ -307,7 +305,6 @@ def _response(part: pd.DataFrame, true: NDArray[np.float64]) -> tuple[object, ..
         signal,
         0.0 if signal == 0.0 else signal / noise if noise > 0.0 else math.nan,
         100.0 * float(right.mean()) if right.size else math.nan,
-        shared.low > 0.0,
         zero,
         "invisible" if zero == 100.0 else "visible",
     )

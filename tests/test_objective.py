@@ -175,6 +175,7 @@ def made_up(objective: str, differences, *, seeds=None, knob=WEIGHT, chosen=None
         direction=1,
         value=0.0,
         candidate=0.2,
+        weight=0.0,
         chosen=chosen or [False] * n,
         objective=objective,
     )[list(EVALUATIONS)].astype({"common": float, "first": float, "second": float, "null": float})
@@ -223,14 +224,6 @@ def test_a_step_without_true_responses_has_no_signal_and_no_agreement():
 
 
 @pytest.mark.parametrize(
-    ("products", "reproducible"), [((3, 4, 5), True), ((-5, 4, 30), False), ((0, 0, 0), False)]
-)
-def test_a_response_is_reproducible_if_two_measurements_share_something(products, reproducible):
-    table = made_up(QUERIES, [(1, 1, product, 0) for product in products])
-    assert response(QUERIES, table).reproducible == reproducible
-
-
-@pytest.mark.parametrize(
     ("differences", "zero", "visibility"),
     [
         ([(0, 0, 0, 0), (0, 0, 0, 0)], 100.0, "invisible"),
@@ -273,12 +266,18 @@ def test_only_those_who_live_on_see_who_shares_a_self_query(name, seen):
     assert (common != 0.0) == seen
 
 
-def test_responses_by_value_split_those_of_all_values(evaluations):
-    split = responses(evaluations, by_value=True)
+def test_responses_by_weight_split_those_of_all_weights(evaluations):
+    split = responses(evaluations, by_weight=True)
     whole = responses(evaluations)
-    assert tuple(split.columns) == (*RESPONSES[:4], "value", *RESPONSES[4:])
+    assert tuple(split.columns) == (*RESPONSES[:4], "weight", *RESPONSES[4:])
     keys = ["objective", "knob", "direction"]
     pd.testing.assert_series_equal(split.groupby(keys)["n"].sum(), whole.groupby(keys)["n"].sum())
+
+
+def test_the_weight_is_the_present_one(evaluations):
+    own = evaluations[evaluations["knob"] == WEIGHT]
+    assert (own["weight"] == own["value"]).all()
+    assert (evaluations.groupby(["seed", "day"])["weight"].nunique() == 1).all()
 
 
 # Choices.
