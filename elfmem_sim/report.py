@@ -415,7 +415,9 @@ def response_rows(responses: "pd.DataFrame") -> tuple[list[str], Rows]:
 
 def world_lines(worlds: "pd.DataFrame") -> list[str]:
     """Say in plain sentences what decides many a result."""
-    at = {(row.scenario, row.quantity): row for row in worlds.itertuples(index=False)}
+    at: dict[tuple[str, str], Any] = {
+        (str(row.scenario), str(row.quantity)): row for row in worlds.itertuples(index=False)
+    }
     lines = []
     for (scenario, quantity), row in at.items():
         if quantity.startswith("angle_day"):
