@@ -8,23 +8,20 @@ import json
 import shutil
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 import elfmem_sim.verification as module
-from elfmem_sim import study
+from elfmem_sim import protocol
 from elfmem_sim.arms import ARMS
 from elfmem_sim.claims import load_claims
 from elfmem_sim.errors import UserError
-from elfmem_sim.scenario import load_scenario, override
-from elfmem_sim.store import Results, tidy
-from elfmem_sim.study import Cell, run_study
+from elfmem_sim.scenario import load_scenario
+from elfmem_sim.store import Results
 
 verify = module.verify
 
 SEEDS = 3
 DRIFT, CALM = "adr-0004/slow_drift", "adr-0004/stable"
-NOISY = "uses_per_learn=3 cadence_days=30 proposer=noisy"
 
 FILES = {
     "claims.json",
@@ -117,16 +114,6 @@ def test_the_headlines_assumption_is_a_row_of_the_sensitivity_table(audit):
     assert (row["gain"], row["gain_low"]) == pytest.approx((gain.estimate, gain.low))
 
 
-def test_the_reversions_really_revert(audit):
-    reverted = replicates(audit.folder).groupby("variant")["reverted"].sum()
-    assert reverted["reversions"] > 0
-
-
-def test_nothing_but_the_reversions_reverts(audit):
-    reverted = replicates(audit.folder).groupby("variant")["reverted"].sum()
-    assert reverted.drop("reversions").sum() == 0
-
-
 def test_amendments_that_were_reverted_are_among_those_accepted(audit):
     rows = replicates(audit.folder).query("variant == 'reversions'")
     assert (rows["reverted"] <= rows["accepted"]).all()
@@ -159,30 +146,12 @@ def test_the_gain_is_the_same_in_verdict_and_differences(audit):
     )
 
 
-def noisy_cell():
-    own = load_claims("adr-0004")[0]
-    scenario, arm = override(
-        load_scenario(DRIFT), ARMS["review"], own.sensitivity.proposers["noisy"]
-    )
-    return Cell(scenario, arm, tuple(range(SEEDS)), NOISY)
-
-
-def test_cells_carried_over_equal_simulated_ones(audit):
-    table = replicates(audit.folder)
-    kept = table.query(f"scenario == '{DRIFT}' and variant == '{NOISY}'").reset_index(drop=True)
-    cell = noisy_cell()
-    simulated = tidy([cell], run_study([cell]))
-    # The comparison means something only if some seeds were carried over and others were not.
-    assert set(kept["proposals"] == 0) == {True, False}
-    pd.testing.assert_frame_equal(kept, simulated, check_exact=True, check_dtype=False)
-
-
-def no_study(*_args, **_kwargs):
+def no_protocol(*_args, **_kwargs):
     raise AssertionError("a finished study was run again")
 
 
 def test_a_finished_study_is_not_run_again(audit, monkeypatch):
-    monkeypatch.setattr(module, "run_study", no_study)
+    monkeypatch.setattr(module, "gather", no_protocol)
     assert rerun(audit, "adr-0004").verdicts == audit.verdicts
 
 
@@ -204,7 +173,15 @@ def changed(name):
 
 
 def test_the_folder_of_another_version_of_a_scenario_is_refused(audit, monkeypatch):
-    monkeypatch.setattr(module, "load_scenario", changed)
+    monkeypatch.setattr(protocol, "load_scenario", changed)
+    with pytest.raises(UserError, match="results of this very command"):
+        rerun(audit, "adr-0004")
+
+
+def test_the_folder_of_another_version_of_an_arm_is_refused(audit, monkeypatch):
+    review = ARMS["review"]
+    later = review.review.model_copy(update={"cadence_days": 31})
+    monkeypatch.setitem(ARMS, "review", review.model_copy(update={"review": later}))
     with pytest.raises(UserError, match="results of this very command"):
         rerun(audit, "adr-0004")
 
@@ -226,26 +203,73 @@ def replay(tmp_path_factory):
 
 
 def test_adr_0003_is_reproduced_to_the_digit(replay):
-    assert [(v.id, v.verdict) for v in replay.verdicts] == [("replay", "REPRODUCED")]
+    (verdict,) = (v for v in replay.verdicts if v.rule == "replay")
+    assert (verdict.verdict, verdict.estimate, verdict.n) == ("REPRODUCED", 100.0, 20 + 10 + 15)
 
 
 def test_every_published_figure_is_replayed(replay):
     table = replay.replay
-    assert len(table.drop_duplicates(["scenario", "arm"])) == len(table) == 20
+    assert len(table.drop_duplicates(["scenario", "arm", "estimand"])) == len(table) == 45
 
 
 def test_replayed_figures_round_to_the_published_ones(replay):
-    rounded = [f"{value:.1f}" for value in replay.replay["replayed"]]
-    assert rounded == [f"{value:.1f}" for value in replay.replay["published"]]
+    for row in replay.replay.itertuples():
+        assert f"{row.replayed:.{row.digits}f}" == f"{row.published:.{row.digits}f}"
 
 
-def test_a_replay_has_no_figure_and_no_table_of_an_experiment_it_lacks(replay):
-    assert set(contents(replay.folder)) == FILES
+def test_a_replayed_effect_is_that_of_the_table(replay):
+    figures = replay.replay.query("scenario == 'adr-0003/slow_drift'")
+    values = figures[figures["estimand"] == "quality_ratio"].set_index("arm")["replayed"]
+    (verdict,) = (v for v in replay.verdicts if v.id == "m.slow_drift")
+    assert verdict.replayed == pytest.approx(values["architecture_m"] - values["baseline"])
+    assert round(verdict.replayed, 1) == verdict.published == 9.9
 
 
-def test_a_replay_compares_every_arm_with_the_baseline(replay):
+def test_the_spread_of_the_replay_is_that_of_the_table_which_is_not_the_published_one(replay):
+    figures = replay.replay.query("arm == 'model_c' and estimand == 'quality_ratio'")
+    values = figures[figures["scenario"].str.startswith("adr-0003/")]["replayed"]
+    (verdict,) = (v for v in replay.verdicts if v.id == "c.range")
+    assert verdict.replayed == pytest.approx(values.max() - values.min())
+    assert (round(verdict.replayed, 1), verdict.published) == (6.7, 7.3)
+
+
+def test_a_record_without_reversions_and_sensitivity_has_no_files_of_them(replay):
+    assert set(contents(replay.folder)) == (FILES - {"replay.png"}) | {"quality.png"}
+
+
+def test_a_replay_compares_every_arm_with_the_baseline_where_it_was_run(replay):
     differences = Results(replay.folder).table("differences.csv")
-    assert set(differences["arm"]) == {"architecture_m", "model_c", "model_d"}
+    differences = differences[differences["estimand"] == "quality_ratio"]
+    arms = {
+        scenario: set(part["arm"])
+        for scenario, part in differences.groupby(differences["scenario"].str.split("/").str[0])
+    }
+    fixed = {"architecture_m", "model_c", "model_d"}
+    climbers = {"self_architect", "self_architect_blind"}
+    assert arms == {"adr-0003": fixed, "adr-0003-self-architect": fixed | climbers}
+    assert set(differences["control"]) == {"baseline"}
+
+
+@pytest.fixture(scope="module")
+def sparse(tmp_path_factory):
+    """A record whose claims have other controls than the protocol's in some scenarios."""
+    return verify("adr-0002", seeds=2, out=tmp_path_factory.mktemp("sparse"), quiet=True)
+
+
+def test_a_record_may_have_no_published_table(sparse):
+    assert sparse.replay is None
+    assert set(contents(sparse.folder)) == (FILES - {"replay.csv", "replay.png"}) | {"quality.png"}
+
+
+def test_a_scenario_without_the_control_is_left_out_of_the_differences(sparse):
+    differences = Results(sparse.folder).table("differences.csv")
+    assert set(differences["scenario"]) == {"adr-0001/weekly_rescore", "adr-0001/baseline"}
+    assert set(differences["control"]) == {"current"}
+
+
+def test_a_ratio_read_back_has_no_bootstrap_interval_and_its_own_unit(sparse):
+    (ratio,) = (v for v in sparse.verdicts if v.rule == "ratio")
+    assert (ratio.bootstrap, ratio.unit, ratio.published) == (None, "fold", 22.0)
 
 
 # --- a small protocol ---
@@ -259,7 +283,6 @@ def small(**more):
         update={"drifting": (DRIFT,), "uses_per_learn": (0, 3), "cadence_days": (30,)}
     )
     update = {
-        "protocol": own.protocol.model_copy(update={"scenarios": (CALM, DRIFT)}),
         "claim": tuple(claims[id] for id in kept),
         "replay": "",
         "sensitivity": sensitivity,
@@ -305,23 +328,6 @@ def test_an_interrupted_study_ends_as_if_it_had_not_been(tmp_path, monkeypatch):
     assert contents(cut.folder) == contents(whole.folder)
 
 
-def test_runs_without_a_proposal_are_not_repeated_with_other_proposers(tmp_path, monkeypatch):
-    # Unused blocks leave every review without a history, so no proposer is ever called.
-    own = small()
-    plan = own.sensitivity.model_copy(update={"uses_per_learn": (0,)})
-    use(small(sensitivity=plan, reversions=None), monkeypatch)
-    moves = []
-
-    def run_cell(cell, seeds):
-        moves.append(cell.arm.review and cell.arm.review.proposer_move)
-        return original(cell, seeds)
-
-    original = study.run_cell
-    monkeypatch.setattr(study, "run_cell", run_cell)
-    verify("small", seeds=2, out=tmp_path / "out", quiet=True)
-    assert set(moves) == {None, 1.0}
-
-
 def test_the_claim_files_own_seeds_are_the_default(tmp_path, monkeypatch):
     own = small()
     protocol = own.protocol.model_copy(update={"seeds": 2})
@@ -355,47 +361,41 @@ def test_progress_goes_to_standard_error(tmp_path, monkeypatch, capfd):
 # --- precision ---
 
 
-def half_widths(outcome):
-    return [(v.high - v.low) / 2 for v in outcome.verdicts]
-
-
 @pytest.fixture(scope="module")
 def precise(tmp_path_factory):
-    """Asked for a half-width that 3 seeds do not reach, and a few more do."""
+    """Asked for a half-width that 3 seeds do not reach for the gain, and a few more do."""
     with pytest.MonkeyPatch.context() as patch:
         bare(patch)
         out = tmp_path_factory.mktemp("precise")
         return verify("small", seeds=3, precision=20.0, out=out, quiet=True)
 
 
-def test_a_precision_is_reached(precise):
-    assert max(half_widths(precise)) <= 20.0
+def test_a_precision_is_reached_claim_by_claim(precise):
+    gain, tax = precise.verdicts
+    assert (gain.high - gain.low) / 2 <= 20.0
+    assert gain.n > 3
+    # A tax that is exactly zero in every seed is known as well as it can be.
+    assert (tax.n, tax.low, tax.high) == (3, 0.0, 0.0)
 
 
-def test_a_precision_takes_more_seeds_than_planned(precise):
-    assert {v.n > 3 for v in precise.verdicts} == {True}
-
-
-def test_a_precision_is_approached_in_leaps(tmp_path, monkeypatch):
-    bare(monkeypatch)
-    monkeypatch.setattr(module, "MAX_SEEDS", 8)
-    rounds = []
-
-    def run_study(cells, **more):
-        rounds.append(len(cells[0].seeds))
-        return original(cells, **more)
-
-    original = module.run_study
-    monkeypatch.setattr(module, "run_study", run_study)
-    verify("small", seeds=2, precision=0.01, out=tmp_path / "out", quiet=True)
-    assert rounds == [2, 8]
+def test_every_cell_has_the_seeds_of_its_claim_in_manifest_and_tables(precise):
+    gain, tax = precise.verdicts
+    expected = {DRIFT: gain.n, CALM: tax.n}
+    cells = Results(precise.folder).manifest()["cells"]
+    assert {c["scenario"]: c["seeds"][1] + 1 for c in cells} == expected
+    assert replicates(precise.folder).groupby("scenario")["seed"].nunique().to_dict() == expected
+    differences = Results(precise.folder).table("differences.csv")
+    assert differences.groupby("scenario")["n"].unique().map(list).to_dict() == {
+        DRIFT: [gain.n],
+        CALM: [tax.n],
+    }
 
 
 def test_a_precision_that_was_reached_is_noted(precise):
+    gain, _ = precise.verdicts
     (note,) = precise.notes
-    widest, n = max(half_widths(precise)), precise.verdicts[0].n
-    expected = f"Precision 20 pp reached: widest half-width {widest:.2f} pp at {n} seeds."
-    assert note == expected
+    half = (gain.high - gain.low) / 2
+    assert note == f"Precision 20 pp reached: widest half-width {half:.2f} pp at {gain.n} seeds."
 
 
 def test_the_note_is_in_the_report(precise):
@@ -407,43 +407,36 @@ def test_the_command_names_the_precision(precise):
     assert command == "elfmem-sim verify small --seeds 3 --precision 20pp"
 
 
-def test_the_replays_figure_names_the_record_that_it_replays(tmp_path, monkeypatch):
-    titles = []
-    original = module.quality_over_time
+# --- figures ---
+
+
+DIAMONDS = " (diamonds: published, mean of two seeds)"
+FIGURES = [
+    ("adr-0001", "", {"ADR 0001" + DIAMONDS: 16}),
+    ("adr-0002", "", {"ADR 0002": 0}),
+    ("adr-0002", "adr-0003", {"ADR 0003 replayed" + DIAMONDS: 20, "ADR 0002": 0}),
+]
+
+
+@pytest.mark.parametrize(("name", "replay", "marks"), FIGURES)
+def test_a_figure_names_its_record_and_marks_its_qualities(
+    tmp_path, monkeypatch, name, replay, marks
+):
+    drawn = {}
 
     def quality_over_time(series, published=None, title=""):
-        titles.append(title)
-        return original(series, published, title)
+        drawn[title] = len(published)
+        assert set(published["estimand"]) <= {"quality_ratio"}
+        return b""
+
+    def load(asked):
+        own, sha = load_claims(asked)
+        return own.model_copy(update={"replay": replay if asked == name else own.replay}), sha
 
     monkeypatch.setattr(module, "quality_over_time", quality_over_time)
-    verify("adr-0001", seeds=2, out=tmp_path / "out", quiet=True)
-    assert [title.split(" (")[0] for title in titles] == ["ADR 0001 replayed"]
-
-
-def test_all_arms_of_a_protocol_count_towards_its_identity():
-    own, _ = load_claims("adr-0002")
-    assert len(list(module._inputs(own))) == len(own.protocol.scenarios) * len(own.protocol.arms)
-
-
-def test_a_record_without_effects_is_made_precise_in_its_means(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "MAX_SEEDS", 5)
-    done = verify("adr-0003", seeds=3, precision=0.1, out=tmp_path / "out", quiet=True)
-    assert done.notes[0].startswith("Precision 0.1 pp capped at 5 seeds")
-    assert set(done.replay["n"]) == {5}
-
-
-def test_a_precision_out_of_reach_stops_at_the_cap(tmp_path, monkeypatch):
-    bare(monkeypatch)
-    monkeypatch.setattr(module, "MAX_SEEDS", 5)
-    outcome = verify("small", seeds=2, precision=0.01, out=tmp_path / "out", quiet=True)
-    assert {v.n for v in outcome.verdicts} == {5}
-    assert outcome.notes[0].startswith("Precision 0.01 pp capped at 5 seeds: widest")
-
-
-def test_a_precision_that_is_there_already_adds_no_seed(tmp_path, monkeypatch):
-    bare(monkeypatch)
-    outcome = verify("small", seeds=2, precision=1000.0, out=tmp_path / "out", quiet=True)
-    assert {v.n for v in outcome.verdicts} == {2}
+    monkeypatch.setattr(module, "load_claims", load)
+    verify(name, seeds=2, out=tmp_path / "out", quiet=True)
+    assert drawn == marks
 
 
 # --- what is refused ---
