@@ -210,7 +210,7 @@ def _valued(
         shadow_common=settings.common_numbers,
         rollout_days=settings.rollout_days,
     )
-    scratch = np.empty(agent.topic.shape[1]), np.empty(TOP_K), np.empty(TOP_K, np.int64)
+    scratch = np.empty(agent.topic.shape[1]), np.empty(TOP_K), np.full(TOP_K, -1)
     rng = generator("objective", *identity, day, objective)
 
     def value(knobs: NDArray[np.float64], draws: int) -> float:

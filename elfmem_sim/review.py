@@ -505,6 +505,8 @@ class Bridge:
         self._agent.topic[block] = decode_topic(expected)
 
     def _alignment(self, topic: Vector, day: int) -> float:
+        # An agent's topic does not lie together in memory, and BLAS would sum it in another order.
+        topic = np.ascontiguousarray(topic)
         return float((topic @ self._agent.identity[day + 1] + 1.0) / 2.0)
 
     # Why a block was not proposed.

@@ -51,7 +51,7 @@ def grown():
 
 def judged(grown, knobs, rules=None) -> float:
     agent, own, calendar = grown
-    scratch = np.empty(8), np.empty(TOP_K), np.empty(TOP_K, np.int64)
+    scratch = np.empty(8), np.empty(TOP_K), np.full(TOP_K, -1)
     return evaluate(agent, rules or own, calendar, 199, np.array(knobs), 12345, *scratch)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from elfmem_sim.arms import ARMS
 from elfmem_sim.kernel import score
-from elfmem_sim.kernel.state import TOP_K, Agent, allocate
+from elfmem_sim.kernel.state import STRIDE, TOP_K, Agent, allocate
 from elfmem_sim.scenario import load_scenario
 from elfmem_sim.simulate import prepare
 
@@ -70,9 +70,9 @@ def probe(agent: Agent, seed: int = 0) -> np.ndarray:
     return query / np.linalg.norm(query)
 
 
-def answer(agent: Agent, query: np.ndarray, *, constitution: bool = True):
-    scores, indices = np.empty(TOP_K), np.empty(TOP_K, np.int64)
-    score.attention(agent, query, float(constitution), scores, indices)
+def answer(agent: Agent, query: np.ndarray, *, constitution: bool = True, hint=(-1,) * TOP_K):
+    scores, indices = np.empty(TOP_K), np.array(hint)
+    score.attention(agent, query, float(constitution), np.empty(STRIDE), scores, indices)
     return scores, indices
 
 
@@ -94,9 +94,9 @@ def bare_agent(standing: list[float], cosine: list[float], size: int = 1) -> Age
     """Blocks with given standings and given cosines to the first axis."""
     agent = allocate(len(standing), size, 2, 1, 8)
     agent.blocks[0] = len(standing)
-    agent.topic[:, 0] = cosine
+    agent.topic[: len(cosine), 0] = cosine
     agent.topic[:, 1] = np.sqrt(1.0 - agent.topic[:, 0] ** 2)
-    agent.standing[:] = standing
+    agent.standing[: len(standing)] = standing
     return agent
 
 
@@ -165,6 +165,70 @@ def test_attention_does_not_see_rows_that_hold_no_block_yet():
     assert answer(agent, probe(agent))[1].max() < 12
 
 
+@given(LAYOUTS, st.booleans(), st.data())
+def test_attention_finds_the_same_from_whatever_rows_it_starts(layout, constitution, data):
+    agent = refreshed(random_agent(*layout))
+    row = st.integers(0, int(agent.blocks[0]) - 1)
+    known = data.draw(st.lists(row, unique=True, max_size=TOP_K))
+    hint = [*known, *[-1] * (TOP_K - len(known))]
+    got = answer(agent, probe(agent), constitution=constitution, hint=hint)
+    want = answer(agent, probe(agent), constitution=constitution)
+    assert [part.tolist() for part in got] == [part.tolist() for part in want]
+
+
+def test_attention_finds_what_it_starts_from_if_that_is_best():
+    agent = refreshed(random_agent(1, 8, 10, 300))
+    scores, indices = answer(agent, probe(agent))
+    again = answer(agent, probe(agent), hint=indices)
+    assert (again[0].tolist(), again[1].tolist()) == (scores.tolist(), indices.tolist())
+
+
+def nearest(agent: Agent, query: np.ndarray, hint=(-1,) * TOP_K):
+    scores, indices = np.empty(TOP_K), np.array(hint)
+    score.nearest(agent, query, np.empty(STRIDE), scores, indices)
+    return scores, indices
+
+
+@given(LAYOUTS)
+def test_nearest_finds_what_sorting_every_cosine_finds(layout):
+    agent = random_agent(*layout)
+    query, count = probe(agent), int(agent.blocks[0])
+    cosine = agent.topic[:count] @ query
+    scores, indices = nearest(agent, query)
+    found = min(TOP_K, count)
+    assert indices[:found].tolist() == np.argsort(-cosine, kind="stable")[:found].tolist()
+    assert (indices[found:] == -1).all()
+    np.testing.assert_allclose(scores[:found], -np.sort(-cosine)[:found], rtol=0, atol=1e-12)
+    assert np.isneginf(scores[found:]).all()
+
+
+@given(LAYOUTS, st.data())
+def test_nearest_finds_the_same_from_whatever_rows_it_starts(layout, data):
+    agent = random_agent(*layout)
+    row = st.integers(0, int(agent.blocks[0]) - 1)
+    known = data.draw(st.lists(row, unique=True, max_size=TOP_K))
+    hint = [*known, *[-1] * (TOP_K - len(known))]
+    got, want = nearest(agent, probe(agent), hint), nearest(agent, probe(agent))
+    assert [part.tolist() for part in got] == [part.tolist() for part in want]
+
+
+@pytest.mark.parametrize("capacity", [0, 1, 63, 64, 65, 2000])
+def test_every_block_lies_in_a_whole_stride(capacity):
+    agent = allocate(capacity, 0, 3, 1, 8)
+    assert capacity <= len(agent.standing) < capacity + STRIDE
+    assert len(agent.topic) % STRIDE == len(agent.standing) % STRIDE == 0
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 19))
+def test_similarities_of_a_stride_have_the_bits_of_one_after_the_other(seed, dimension):
+    rng = np.random.default_rng(seed)
+    columns, query = rng.normal(size=(dimension, 3 * STRIDE)), rng.normal(size=dimension)
+    out, rows = np.empty(STRIDE), np.ascontiguousarray(columns.T)
+    score.similarities(columns, query, STRIDE, out)
+    single = [score.similarity(row, query) for row in rows[STRIDE : 2 * STRIDE]]
+    assert out.tolist() == single
+
+
 def test_attention_changes_no_block():
     agent = refreshed(random_agent(1, 8, 10, 300))
     before = [np.copy(array) for array in agent[:-2]]
@@ -175,7 +239,7 @@ def test_attention_changes_no_block():
 @given(st.lists(st.floats(-1e6, 1e6), unique=True, max_size=40), st.integers(1, 8))
 def test_insert_top_keeps_the_largest_in_descending_order(values, places):
     scores, indices = np.empty(places), np.empty(places, np.int64)
-    score.clear_top(scores, indices)
+    score.clear_top(scores, indices, -np.inf)
     for i, value in enumerate(values):
         score.insert_top(value, i, scores, indices)
     order = sorted(range(len(values)), key=lambda i: -values[i])[:places]
@@ -185,7 +249,7 @@ def test_insert_top_keeps_the_largest_in_descending_order(values, places):
 
 def test_insert_top_keeps_the_earlier_of_two_equals():
     scores, indices = np.empty(1), np.empty(1, np.int64)
-    score.clear_top(scores, indices)
+    score.clear_top(scores, indices, -np.inf)
     score.insert_top(0.5, 7, scores, indices)
     score.insert_top(0.5, 8, scores, indices)
     assert indices.tolist() == [7]

@@ -416,7 +416,7 @@ def test_quiet_days_learn_nothing():
 def test_quiet_days_ask_nothing():
     agent = lived("baseline", 365, changed(SLOW_DRIFT, workload={"quiet": ((0, 364),)}))
     assert agent.blocks[0] == 10
-    assert set(agent.reinforcement) == {5.0}
+    assert set(agent.reinforcement[:10]) == {5.0}
 
 
 def test_self_drifts_on_through_quiet_days():

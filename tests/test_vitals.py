@@ -37,7 +37,7 @@ def lived(scenario: Scenario, arm: str = "baseline", seed: int = 3):
 
 def measured(agent, rules, day: int) -> dict[str, float]:
     out = np.full(N_FIELDS, np.nan)
-    floats, ints = np.empty((2, TOP_K)), np.empty((2, TOP_K), np.int64)
+    floats, ints = np.empty((2, TOP_K)), np.full((2, TOP_K), -1)
     query = np.empty(agent.topic.shape[1])
     measure(agent, rules, day, query, floats[0], ints[0], floats[1], ints[1], out)
     return dict(zip(SNAPSHOT_FIELDS, out.tolist(), strict=True))
@@ -149,7 +149,6 @@ def with_one_ordinary_block(age: int, *, recent_days: int = 30):
     """Four constitutional blocks that nobody asks for, and one ordinary block of this age."""
     agent, rules = lived(small_world(learns=0, recent_days=recent_days), "architecture_m")
     i = int(agent.blocks[0])
-    agent = agent._replace(**{name: grown(getattr(agent, name)) for name in PER_BLOCK})
     agent.topic[i] = agent.identity[45]
     agent.alpha[i] = agent.beta[i] = 0.5
     agent.birth_step[i] = agent.used_step[i] = 45 - age
@@ -157,16 +156,6 @@ def with_one_ordinary_block(age: int, *, recent_days: int = 30):
     refresh_base(agent, rules.exploration, i)
     refresh_all(agent, rules, 45)
     return agent, rules
-
-
-PER_BLOCK = (
-    *("topic", "alpha", "beta", "reinforcement", "edges", "used_step", "used_event"),
-    *("birth_step", "base", "standing"),
-)
-
-
-def grown(array: np.ndarray) -> np.ndarray:
-    return np.concatenate((array, np.zeros_like(array[:1])))
 
 
 @pytest.mark.parametrize(("age", "reach"), [(0, 1.0), (29, 1.0), (30, 0.0), (44, 0.0)])

@@ -1,4 +1,4 @@
-"""The one way the package compiles a function: nopython, GIL released, cached on disk."""
+"""How the package compiles a function: nopython, GIL released, cached on disk."""
 
 import hashlib
 import os
@@ -36,11 +36,25 @@ def compiled(function: F) -> F:
 
     ``fastmath`` stays off: results must not depend on what the compiler finds convenient.
     """
+    return _compiled(function)
+
+
+def borrowing(function: F) -> F:
+    """Compile a function that makes no array and calls only such functions.
+
+    Its callers hold all arrays, so numba need not count its references to them. The counters are
+    atomic, and an agent is two dozen arrays: they took a third of a run.
+    """
+    return _compiled(function, _nrt=False)
+
+
+def _compiled(function: F, **options: bool) -> F:
     config: Any = numba.config
+    njit: Any = numba.njit  # its type stubs do not know all options
     before = config.CACHE_DIR
     config.CACHE_DIR = _CACHE_DIRECTORY
     try:
-        decorated = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+        decorated = njit(nogil=True, cache=True, error_model="numpy", **options)(function)
     finally:
         config.CACHE_DIR = before
     return cast(F, decorated)

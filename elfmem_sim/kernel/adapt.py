@@ -12,9 +12,10 @@ import numpy as np
 from elfmem_sim.kernel._compile import compiled
 from elfmem_sim.kernel.day import day_draws, fill_recency, live
 from elfmem_sim.kernel.rng import below, reseed, reserve, uniform
-from elfmem_sim.kernel.score import attention, clear_top, insert_top, mean_cosine, similarity
+from elfmem_sim.kernel.score import attention, mean_cosine, nearest
 from elfmem_sim.kernel.state import (
     DISTRIBUTE,
+    STRIDE,
     TOP_K,
     WEIGHT,
     Agent,
@@ -52,7 +53,7 @@ def adapt(agent: Agent, rules: Rules, calendar: Calendar, day: int) -> None:
     """
     query = np.empty(agent.topic.shape[1])
     scores = np.empty(TOP_K)
-    indices = np.empty(TOP_K, np.int64)
+    indices = np.full(TOP_K, -1)
     common = below(agent.stream, SHADOW_SEEDS) if rules.shadow_common else -1
     best = evaluate(agent, rules, calendar, day, agent.knobs, common, query, scores, indices)
     turned = -1
@@ -106,7 +107,7 @@ def evaluate(
         common: Seed shared by all candidates, or -1 to draw one from the run's stream.
         query: Scratch, ``float64[dimension]``.
         scores: Scratch, ``float64[5]``.
-        indices: Scratch, ``int64[5]``.
+        indices: Scratch, ``int64[5]``, with rows of an earlier answer or -1.
     """
     seed = common if common >= 0 else below(agent.stream, SHADOW_SEEDS)
     if rules.rollout_days > 0:
@@ -117,15 +118,14 @@ def evaluate(
         return uniform(agent.probe)
     self_topic = agent.identity[day + 1]
     quality = best = 0.0
+    stride, oracle, oracle_indices = np.empty(STRIDE), np.empty(TOP_K), np.full(TOP_K, -1)
     for _ in range(rules.shadow_queries):
         reserve(agent.probe, query.shape[0] + 1)
         perturb(self_topic, agent.probe, rules.query_spread, query)
-        attention(agent, query, knobs[WEIGHT], scores, indices)
+        attention(agent, query, knobs[WEIGHT], stride, scores, indices)
         quality += mean_cosine(agent, query, indices)
-        clear_top(scores, indices)
-        for i in range(agent.blocks[0]):
-            insert_top(similarity(agent.topic[i], query), i, scores, indices)
-        best += mean_cosine(agent, query, indices)
+        nearest(agent, query, stride, oracle, oracle_indices)
+        best += mean_cosine(agent, query, oracle_indices)
     return quality / max(0.001, best)
 
 

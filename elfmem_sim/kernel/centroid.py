@@ -60,7 +60,7 @@ def _newest(
     agent: Agent, hours_per_day: float, gate: Gate, step: int, times: Floats, rows: Ints
 ) -> int:
     """Put the rows of the newest reinforced ordinary blocks into ``rows`` and count them."""
-    clear_top(times, rows)
+    clear_top(times, rows, -np.inf)
     for i in range(agent.blocks[0] - 1, agent.decay.shape[0] - 1, -1):
         used = agent.used_step[i]
         inside = (step - used) * hours_per_day < gate.window_hours

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from elfmem_sim.kernel._compile import compiled
+from elfmem_sim.kernel._compile import borrowing, compiled
 from elfmem_sim.kernel.rng import Stream, fill_gauss, reserve, sample, uniform
 from elfmem_sim.kernel.score import (
     clear_top,
@@ -25,6 +25,7 @@ from elfmem_sim.kernel.state import (
     RETURN,
     ROTATE,
     SELF_QUERIES,
+    STRIDE,
     WEIGHT,
     Agent,
     Calendar,
@@ -47,7 +48,7 @@ _LINKED = 3  # an outcome links the first three blocks of the answer
 _OUTCOME_DRAWS = 3  # whether there is one, what it is, whether it is flipped
 
 
-@compiled
+@borrowing
 def fill_recency(rules: Rules, recency_by_age: Floats) -> None:
     """Tabulate an ordinary block's recency by days since it was used; all share one decay."""
     for age in range(recency_by_age.shape[0]):
@@ -58,7 +59,7 @@ def fill_recency(rules: Rules, recency_by_age: Floats) -> None:
             recency_by_age[age] = math.exp(-STANDARD_DECAY * elapsed)
 
 
-@compiled
+@borrowing
 def day_draws(rules: Rules, dimension: int) -> int:
     """Upper bound of the draws that one day can take from the run's stream."""
     directions = 1 + rules.learns_per_day + rules.queries_per_day
@@ -89,15 +90,18 @@ def live(
         _fade_ego(agent, rules, step)
     if calendar.quiet[day]:
         return 0.0
-    _learn(agent, rules, step)
+    _learn(agent, rules, step, query)
     refresh_all(agent, rules, step)
-    quality = _query(agent, rules, step, calendar.noise[day], query, scores, indices)
+    stride = np.empty(STRIDE)
+    quality = _query(agent, rules, step, calendar.noise[day], query, stride, scores, indices)
     if agent.knobs[SELF_QUERIES] > 0.0:
-        _reflect(agent, rules, step, calendar.noise[day])
+        answers = min(int(agent.knobs[DISTRIBUTE]), agent.decay.shape[0])
+        weights, blocks = np.empty(answers), np.empty(answers, np.int64)
+        _reflect(agent, rules, step, calendar.noise[day], weights, blocks)
     return quality
 
 
-@compiled
+@borrowing
 def _move_self(agent: Agent, rules: Rules, calendar: Calendar, day: int) -> None:
     old = agent.identity[day]
     new = agent.identity[day + 1]
@@ -119,26 +123,27 @@ def _move_self(agent: Agent, rules: Rules, calendar: Calendar, day: int) -> None
         perturb(old, agent.stream, rules.drift_per_day, new)
 
 
-@compiled
+@borrowing
 def _set_ego(agent: Agent, i: int, change: float) -> None:
     agent.ego[i] = max(0.0, agent.ego[i] + change)
     agent.decay[i] = STANDARD_DECAY / (1.0 + agent.knobs[EGO_ALPHA] * agent.ego[i])
 
 
-@compiled
+@borrowing
 def _fade_ego(agent: Agent, rules: Rules, step: int) -> None:
     for i in range(agent.decay.shape[0]):
         _set_ego(agent, i, -rules.ego_decay_per_day * (step - agent.ego_step[i]))
         agent.ego_step[i] = step
 
 
-@compiled
-def _learn(agent: Agent, rules: Rules, step: int) -> None:
+@borrowing
+def _learn(agent: Agent, rules: Rules, step: int, topic: Floats) -> None:
     self_topic = agent.identity[step]
     for event in range(rules.learns_per_day):
         i = agent.blocks[0]
         spread = rules.learn_spread_min + rules.learn_spread_width * uniform(agent.stream)
-        perturb(self_topic, agent.stream, spread, agent.topic[i])
+        perturb(self_topic, agent.stream, spread, topic)
+        copy(topic, agent.topic[i])
         agent.alpha[i] = 0.5
         agent.beta[i] = 0.5
         agent.reinforcement[i] = rules.uses_per_learn
@@ -150,7 +155,7 @@ def _learn(agent: Agent, rules: Rules, step: int) -> None:
         refresh_base(agent, rules.exploration, i)
 
 
-@compiled
+@borrowing
 def _outcome(topic: Floats, self_topic: Floats, stream: Stream, noise: float) -> float:
     """Draw whether a block served: more likely the closer it is to the current self."""
     aligned = (similarity(topic, self_topic) + 1.0) / 2.0
@@ -160,31 +165,32 @@ def _outcome(topic: Floats, self_topic: Floats, stream: Stream, noise: float) ->
     return signal
 
 
-@compiled
+@borrowing
 def _query(
     agent: Agent,
     rules: Rules,
     step: int,
     noise: float,
     query: Floats,
+    stride: Floats,
     scores: Floats,
     indices: Ints,
 ) -> float:
     size, count = agent.decay.shape[0], agent.blocks[0]
-    topic, standing, stream = agent.topic, agent.standing, agent.stream
+    columns, standing, stream = agent.topic.T, agent.standing, agent.stream
     quality = 0.0
     self_topic = agent.identity[step]
     weight = agent.knobs[WEIGHT]
     ego = agent.knobs[EGO_ALPHA] > 0.0
     for number in range(rules.queries_per_day):
         perturb(self_topic, stream, rules.query_spread, query)
-        rank(topic, standing, size, count, query, weight, scores, indices)
+        rank(columns, standing, size, count, query, weight, stride, scores, indices)
         if rules.rollout_days > 0:
             quality += mean_cosine(agent, query, indices) / rules.queries_per_day
         top = indices[0]
         if uniform(stream) >= rules.outcome_rate or top < 0:
             continue
-        signal = _outcome(topic[top], self_topic, stream, noise)
+        signal = _outcome(agent.topic[top], self_topic, stream, noise)
         agent.alpha[top] += signal
         agent.beta[top] += 1.0 - signal
         agent.reinforcement[top] += 1.0
@@ -202,18 +208,17 @@ def _query(
     return quality
 
 
-@compiled
-def _reflect(agent: Agent, rules: Rules, step: int, noise: float) -> None:
+@borrowing
+def _reflect(
+    agent: Agent, rules: Rules, step: int, noise: float, weights: Floats, indices: Ints
+) -> None:
     """SELF queries: constitutional blocks answer, and outcomes feed their ego strength.
 
     The day's SELF queries all ask for the current self and see one state, the one after the last
     ATTENTION query, so they share one answer; only their outcomes differ.
     """
     size = agent.decay.shape[0]
-    answers = min(int(agent.knobs[DISTRIBUTE]), size)
-    scores = np.empty(answers)
-    indices = np.empty(answers, np.int64)
-    clear_top(scores, indices)
+    clear_top(weights, indices, -np.inf)
     for i in range(size):
         score = (
             0.10 * (similarity(agent.topic[i], agent.identity[step]) + 1.0) / 2.0
@@ -222,11 +227,15 @@ def _reflect(agent: Agent, rules: Rules, step: int, noise: float) -> None:
             + 0.25 * min(1.0, agent.edges[i] / 10.0)
             + 0.30 * reinforcement_term(agent.reinforcement[i])
         )
-        insert_top(score, i, scores, indices)
-    weights = np.exp(scores - scores[0])
-    weights /= np.sum(weights)
+        insert_top(score, i, weights, indices)
+    best, total = weights[0], 0.0
+    for k in range(weights.shape[0]):
+        weights[k] = math.exp(weights[k] - best)
+        total += weights[k]
+    for k in range(weights.shape[0]):
+        weights[k] /= total
     for _ in range(int(agent.knobs[SELF_QUERIES])):
-        for k in range(answers):
+        for k in range(weights.shape[0]):
             i = indices[k]
             agent.self_hits[i] += weights[k]
             if uniform(agent.stream) >= rules.self_outcome_rate:

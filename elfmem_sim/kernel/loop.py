@@ -65,9 +65,11 @@ def lay_down(
 ) -> None:
     """Add ``number`` blocks around the newborn self, all with the same evidence."""
     first = agent.blocks[0]
+    topic = np.empty(agent.topic.shape[1])
     for i in range(first, first + number):
-        reserve(agent.stream, agent.topic.shape[1] + 1)
-        perturb(agent.identity[0], agent.stream, spread, agent.topic[i])
+        reserve(agent.stream, topic.shape[0] + 1)
+        perturb(agent.identity[0], agent.stream, spread, topic)
+        copy(topic, agent.topic[i])
         agent.alpha[i] = alpha
         agent.beta[i] = beta
         agent.reinforcement[i] = reinforcement
@@ -93,9 +95,9 @@ def advance(agent: Agent, rules: Rules, calendar: Calendar, first: int, last: in
     dimension = agent.topic.shape[1]
     query = np.empty(dimension)
     scores = np.empty(TOP_K)
-    indices = np.empty(TOP_K, np.int64)
+    indices = np.full(TOP_K, -1)
     oracle = np.empty(TOP_K)
-    oracle_indices = np.empty(TOP_K, np.int64)
+    oracle_indices = np.full(TOP_K, -1)
     snapshots = np.empty((int(np.sum(calendar.measured[first:last])), N_FIELDS))
     row = 0
     for day in range(first, last):

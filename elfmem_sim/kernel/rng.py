@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elfmem_sim.kernel._compile import compiled
+from elfmem_sim.kernel._compile import borrowing, compiled
 
 _N = 624
 _M = 397
@@ -48,7 +48,7 @@ def new_stream(room: int) -> Stream:
     )
 
 
-@compiled
+@borrowing
 def reseed(stream: Stream, seed: int) -> None:
     """Put ``stream`` into the state of ``random.Random(seed)``.
 
@@ -96,13 +96,13 @@ def reseed(stream: Stream, seed: int) -> None:
     stream.spare[1] = 0.0
 
 
-@compiled
+@borrowing
 def _twist(a: np.uint32, b: np.uint32) -> np.uint32:
     mixed = (a & np.uint32(0x80000000)) | (b & np.uint32(0x7FFFFFFF))
     return np.uint32((mixed >> np.uint32(1)) ^ (np.uint32(0x9908B0DF) * (mixed & np.uint32(1))))
 
 
-@compiled
+@borrowing
 def _append_words(words: NDArray[np.uint32], buffer: NDArray[np.uint32], end: int) -> None:
     """Advance the generator by 624 words and append them, tempered, at ``buffer[end]``."""
     for i in range(_N - _M):
@@ -119,7 +119,7 @@ def _append_words(words: NDArray[np.uint32], buffer: NDArray[np.uint32], end: in
         buffer[end + i] = y
 
 
-@compiled
+@borrowing
 def reserve(stream: Stream, draws: int) -> None:
     """Make sure that ``draws`` calls of :func:`uniform` can follow.
 
@@ -142,7 +142,7 @@ def reserve(stream: Stream, draws: int) -> None:
         cursor[1] = left + _N
 
 
-@compiled
+@borrowing
 def uniform(stream: Stream) -> float:
     """Draw ``random.random()``, 53 bits in [0, 1), from the words reserved."""
     at = stream.cursor[0]
@@ -152,7 +152,7 @@ def uniform(stream: Stream) -> float:
     return (float(a) * 67108864.0 + float(b)) * (1.0 / 9007199254740992.0)
 
 
-@compiled
+@borrowing
 def fill_gauss(stream: Stream, out: NDArray[np.float64]) -> None:
     """Fill ``out`` with successive draws of ``random.gauss(0, 1)``, cached pair included.
 
@@ -178,7 +178,7 @@ def fill_gauss(stream: Stream, out: NDArray[np.float64]) -> None:
         j += 2
 
 
-@compiled
+@borrowing
 def below(stream: Stream, n: int) -> int:
     """Draw CPython's ``_randbelow(n)``, the source of ``randint`` and ``sample``.
 

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from elfmem_sim.kernel._compile import compiled
-from elfmem_sim.kernel.state import TOP_K, Agent, Floats, Ints, Rules
+from elfmem_sim.kernel._compile import borrowing
+from elfmem_sim.kernel.state import STRIDE, TOP_K, Agent, Floats, Ints, Rules
 
 W_SIMILARITY = 0.35
 W_CONFIDENCE = 0.15
@@ -19,11 +19,11 @@ LOG_101 = math.log(101.0)
 
 # No similarity term can exceed its weight by more than rounding, so a block whose score without it
 # is further than this below the fifth best cannot enter the top five.
-_REACH = W_SIMILARITY + 1e-9
-_STRIDE = 64
+_SLACK = 1e-9
+_REACH = W_SIMILARITY + _SLACK
 
 
-@compiled
+@borrowing
 def similarity(a: Floats, b: Floats) -> float:
     """Dot product of two unit vectors of the same length."""
     total = 0.0
@@ -32,13 +32,13 @@ def similarity(a: Floats, b: Floats) -> float:
     return total
 
 
-@compiled
+@borrowing
 def reinforcement_term(reinforcement: float) -> float:
     """Reinforcement on a log scale, 1 at 100 reinforcements."""
     return min(1.0, math.log1p(reinforcement) / LOG_101)
 
 
-@compiled
+@borrowing
 def refresh_base(agent: Agent, exploration: float, i: int) -> None:
     """Recompute the time-free part of block ``i``'s score after its evidence changed.
 
@@ -56,7 +56,7 @@ def refresh_base(agent: Agent, exploration: float, i: int) -> None:
         agent.base[i] += exploration * math.sqrt(variance)
 
 
-@compiled
+@borrowing
 def recency(agent: Agent, i: int, step: int, hours_per_day: float) -> float:
     """``exp(-decay * hours since block i was reinforced)`` at ``step``."""
     age = step - agent.used_step[i]
@@ -65,7 +65,7 @@ def recency(agent: Agent, i: int, step: int, hours_per_day: float) -> float:
     return float(agent.recency[age])
 
 
-@compiled
+@borrowing
 def refresh_standing(
     agent: Agent, hours_per_day: float, cold_start_floor: bool, i: int, step: int
 ) -> None:
@@ -78,7 +78,7 @@ def refresh_standing(
     agent.standing[i] = agent.base[i] + W_RECENCY * recent + W_CENTRALITY * central
 
 
-@compiled
+@borrowing
 def refresh_all(agent: Agent, rules: Rules, step: int) -> None:
     """Bring every block's standing to ``step``."""
     # Passed one by one: a tuple of constants would be copied at every call.
@@ -87,7 +87,7 @@ def refresh_all(agent: Agent, rules: Rules, step: int) -> None:
         refresh_standing(agent, hours_per_day, cold_start_floor, i, step)
 
 
-@compiled
+@borrowing
 def insert_top(score: float, i: int, scores: Floats, indices: Ints) -> None:
     """Insert block ``i`` into the descending top-k if its score belongs there."""
     k = scores.shape[0]
@@ -102,67 +102,143 @@ def insert_top(score: float, i: int, scores: Floats, indices: Ints) -> None:
     indices[slot] = i
 
 
-@compiled
-def clear_top(scores: Floats, indices: Ints) -> None:
-    """Empty the top-k: scores to minus infinity, indices to -1."""
+@borrowing
+def clear_top(scores: Floats, indices: Ints, floor: float) -> None:
+    """Empty the top-k for what scores at least ``floor``: its places hold just less, and -1."""
     for k in range(scores.shape[0]):
-        scores[k] = -np.inf
+        scores[k] = floor - _SLACK
         indices[k] = -1
 
 
-@compiled
-def attention(agent: Agent, query: Floats, weight: float, scores: Floats, indices: Ints) -> None:
+@borrowing
+def similarities(columns: Floats, query: Floats, start: int, out: Floats) -> None:
+    """Write the dot products of a stride of blocks with ``query`` into ``out``.
+
+    The loop over blocks is inside, where the compiler vectorises it; every block's products are
+    summed in the order of :func:`similarity`, so the bits are the same.
+
+    Args:
+        columns: Unit vectors, ``float64[dimension, capacity]``.
+        query: Unit vector, ``float64[dimension]``.
+        start: First block, with room for a whole stride from there.
+        out: Receives the products, ``float64[STRIDE]``.
+    """
+    dimension = query.shape[0]
+    for i in range(STRIDE):
+        out[i] = 0.0
+    grouped = dimension - dimension % 4
+    for j in range(0, grouped, 4):  # four at a time, for fewer passes over ``out``
+        a, b = columns[j, start:], columns[j + 1, start:]
+        c, d = columns[j + 2, start:], columns[j + 3, start:]
+        p, q, r, s = query[j], query[j + 1], query[j + 2], query[j + 3]
+        for i in range(STRIDE):
+            out[i] = out[i] + a[i] * p + b[i] * q + c[i] * r + d[i] * s
+    for j in range(grouped, dimension):
+        a, p = columns[j, start:], query[j]
+        for i in range(STRIDE):
+            out[i] += a[i] * p
+
+
+@borrowing
+def any_above(values: Floats, bar: float) -> bool:
+    """Whether any of a stride's values exceeds ``bar``; counting is a loop that vectorises."""
+    above = 0
+    for i in range(STRIDE):
+        above += values[i] > bar
+    return above > 0
+
+
+@borrowing
+def attention_score(cosine: float, standing: float) -> float:
+    """The ATTENTION score of a block with this cosine to the query."""
+    return W_SIMILARITY * ((cosine + 1.0) / 2.0) + standing
+
+
+@borrowing
+def attention(
+    agent: Agent, query: Floats, weight: float, stride: Floats, scores: Floats, indices: Ints
+) -> None:
     """Find the five blocks with the highest ATTENTION score for ``query``.
 
     Args:
         agent: The agent, with ``standing`` up to date.
         query: Unit vector, ``float64[dimension]``.
         weight: Factor on the scores of constitutional blocks; 0 keeps them out (Architecture M).
+        stride: Scratch, ``float64[STRIDE]``.
         scores: Receives the scores, best first; minus infinity where there are too few blocks.
-        indices: Receives the rows, best first; -1 where there are too few blocks.
+        indices: Receives the rows, best first; -1 where there are too few blocks. Comes with the
+            agent's rows of an earlier answer, or with -1 anywhere. The lowest score of five rows
+            is where the search can start: it spares most of the insertions and changes no answer.
     """
     size, count = agent.decay.shape[0], agent.blocks[0]
-    rank(agent.topic, agent.standing, size, count, query, weight, scores, indices)
+    rank(agent.topic.T, agent.standing, size, count, query, weight, stride, scores, indices)
 
 
-@compiled
+@borrowing
 def rank(
-    topic: Floats,
+    columns: Floats,
     standing: Floats,
     size: int,
     count: int,
     query: Floats,
     weight: float,
+    stride: Floats,
     scores: Floats,
     indices: Ints,
 ) -> None:
     """Do the work of :func:`attention` on bare arrays: a whole agent is slow to hand over."""
-    clear_top(scores, indices)
+    floor = np.inf
+    for i in indices:
+        if i < 0 or (i < size and weight <= 0.0):
+            floor = -np.inf
+        else:
+            score = attention_score(similarity(columns[:, i], query), standing[i])
+            floor = min(floor, weight * score if i < size else score)
+    clear_top(scores, indices, floor)
     if weight > 0.0:
         for i in range(size):
-            score = W_SIMILARITY * ((similarity(topic[i], query) + 1.0) / 2.0) + standing[i]
+            score = attention_score(similarity(columns[:, i], query), standing[i])
             insert_top(weight * score, i, scores, indices)
     # Newest first: fresh blocks stand highest, so the fifth best score rises early. From then on
-    # most strides hold nothing above the bar, and counting is a loop the compiler vectorises.
+    # many strides hold nothing that could reach it, and most of the others nothing that does.
     last = TOP_K - 1
-    bar = scores[last] - _REACH
-    stop = count
-    while stop > size:
-        start = max(size, stop - _STRIDE)
-        contenders = 0
-        for i in range(start, stop):
-            contenders += standing[i] > bar
-        if contenders > 0:
-            for i in range(stop - 1, start - 1, -1):
-                if standing[i] > bar:
-                    cosine = similarity(topic[i], query)
-                    score = W_SIMILARITY * ((cosine + 1.0) / 2.0) + standing[i]
-                    insert_top(score, i, scores, indices)
-                    bar = scores[last] - _REACH
-        stop = start
+    for start in range((count - 1) // STRIDE * STRIDE, size - STRIDE, -STRIDE):
+        stands = standing[start:]
+        if not any_above(stands, scores[last] - _REACH):
+            continue
+        similarities(columns, query, start, stride)
+        for i in range(STRIDE):
+            stride[i] = attention_score(stride[i], stands[i])
+        if any_above(stride, scores[last]):
+            for i in range(min(count, start + STRIDE) - 1, max(size, start) - 1, -1):
+                insert_top(stride[i - start], i, scores, indices)
 
 
-@compiled
+@borrowing
+def nearest(agent: Agent, query: Floats, stride: Floats, scores: Floats, indices: Ints) -> None:
+    """Find the five blocks most similar to ``query``, whatever their standing.
+
+    Args:
+        agent: The agent.
+        query: Unit vector, ``float64[dimension]``.
+        stride: Scratch, ``float64[STRIDE]``.
+        scores: Receives the cosines, best first; minus infinity where there are too few blocks.
+        indices: Receives the rows, best first; -1 where there are too few blocks. Comes with an
+            earlier answer or -1, as for :func:`attention`.
+    """
+    columns, count = agent.topic.T, agent.blocks[0]
+    floor = np.inf
+    for i in indices:
+        floor = min(floor, similarity(columns[:, i], query)) if i >= 0 else -np.inf
+    clear_top(scores, indices, floor)
+    for start in range(0, count, STRIDE):
+        similarities(columns, query, start, stride)
+        if any_above(stride, scores[TOP_K - 1]):
+            for i in range(start, min(count, start + STRIDE)):
+                insert_top(stride[i - start], i, scores, indices)
+
+
+@borrowing
 def mean_cosine(agent: Agent, query: Floats, indices: Ints) -> float:
     """Mean cosine between ``query`` and the blocks at ``indices``, -1 marking an empty place."""
     total = 0.0

@@ -5,12 +5,12 @@ Every function here needs ``dimension + 1`` draws reserved on its stream.
 
 import math
 
-from elfmem_sim.kernel._compile import compiled
+from elfmem_sim.kernel._compile import borrowing
 from elfmem_sim.kernel.rng import Stream, fill_gauss
 from elfmem_sim.kernel.state import Floats
 
 
-@compiled
+@borrowing
 def normalise(vector: Floats) -> None:
     """Scale ``vector`` to unit length in place; a zero vector stays zero."""
     total = 0.0
@@ -22,21 +22,21 @@ def normalise(vector: Floats) -> None:
             vector[j] /= norm
 
 
-@compiled
+@borrowing
 def copy(source: Floats, target: Floats) -> None:
     """Copy a vector; a slice assignment would take seconds longer to compile."""
     for j in range(source.shape[0]):
         target[j] = source[j]
 
 
-@compiled
+@borrowing
 def random_topic(stream: Stream, out: Floats) -> None:
     """Write a uniformly random direction into ``out``."""
     fill_gauss(stream, out)
     normalise(out)
 
 
-@compiled
+@borrowing
 def perturb(topic: Floats, stream: Stream, sigma: float, out: Floats) -> None:
     """Write ``topic`` plus Gaussian noise of ``sigma`` per component, normalised, into ``out``."""
     fill_gauss(stream, out)
@@ -45,7 +45,7 @@ def perturb(topic: Floats, stream: Stream, sigma: float, out: Floats) -> None:
     normalise(out)
 
 
-@compiled
+@borrowing
 def blend(
     topic: Floats,
     stream: Stream,
@@ -65,7 +65,7 @@ def blend(
     normalise(out)
 
 
-@compiled
+@borrowing
 def rotate(topic: Floats, stream: Stream, cosine: float, sine: float, out: Floats) -> None:
     """Turn ``topic`` by exactly the given angle towards a uniformly random orthogonal direction."""
     fill_gauss(stream, out)

@@ -5,10 +5,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from elfmem_sim.kernel._compile import compiled
+from elfmem_sim.kernel._compile import borrowing, compiled
 from elfmem_sim.kernel.rng import reseed, reserve
-from elfmem_sim.kernel.score import W_SIMILARITY, clear_top, insert_top, mean_cosine, similarity
-from elfmem_sim.kernel.state import TOP_K, WEIGHT, Agent, Floats, Ints, Rules
+from elfmem_sim.kernel.score import attention, mean_cosine, nearest, similarity
+from elfmem_sim.kernel.state import STRIDE, TOP_K, WEIGHT, Agent, Floats, Ints, Rules
 from elfmem_sim.kernel.topic import perturb
 
 PROBE_SEED = 99
@@ -39,9 +39,9 @@ def measure(
         day: Day index, 0-based.
         query: Scratch, ``float64[dimension]``.
         scores: Scratch, ``float64[5]``.
-        indices: Scratch, ``int64[5]``.
+        indices: Scratch, ``int64[5]``, with rows of an earlier answer or -1.
         oracle: Scratch, ``float64[5]``.
-        oracle_indices: Scratch, ``int64[5]``.
+        oracle_indices: The same.
         out: Receives the snapshot, ``float64[len(SNAPSHOT_FIELDS)]``.
     """
     step = day + 1
@@ -52,18 +52,11 @@ def measure(
     weight = agent.knobs[WEIGHT]
     quality = best = recent = moat = 0.0
     seen = np.zeros(agent.blocks[0], np.bool_)
+    stride = np.empty(STRIDE)
     for _ in range(rules.vitals_queries):
         perturb(self_topic, agent.probe, rules.query_spread, query)
-        clear_top(scores, indices)
-        clear_top(oracle, oracle_indices)
-        for i in range(agent.blocks[0]):
-            cosine = similarity(agent.topic[i], query)
-            insert_top(cosine, i, oracle, oracle_indices)
-            score = W_SIMILARITY * ((cosine + 1.0) / 2.0) + agent.standing[i]
-            if i >= size:
-                insert_top(score, i, scores, indices)
-            elif weight > 0.0:
-                insert_top(weight * score, i, scores, indices)
+        attention(agent, query, weight, stride, scores, indices)
+        nearest(agent, query, stride, oracle, oracle_indices)
         quality += mean_cosine(agent, query, indices)
         best += mean_cosine(agent, query, oracle_indices)
         returned = young = constitutional = 0
@@ -93,7 +86,7 @@ def measure(
         out[18 + k] = agent.knobs[k]
 
 
-@compiled
+@borrowing
 def _measure_constitution(agent: Agent, self_topic: Floats, out: Floats) -> None:
     size = agent.decay.shape[0]
     total = strongest = aligned = retained = 0.0
