@@ -41,6 +41,7 @@ USED = load_scenario("adr-0004/slow_drift")  # reviews judge
 BASELINE, REVIEW = ARMS["baseline"], ARMS["review"]
 
 ORIGINAL_SEEDS = range(7)
+WORST_SEEDS = range(3)  # of each arm and scenario of the other original simulators
 SEEDS = range(40)
 SCALING_SEEDS = range(5)
 YEAR = 365
@@ -48,6 +49,8 @@ SCALING = [(1, 5), (5, 5), (10, 5), (1, 1), (1, 20), (1, 50)]  # years, learns a
 
 TARGETS = {
     "baseline_vs_original": ("original / our baseline year", ">= 100"),
+    "scoring_vs_original": ("original / ours, worst scoring arm and scenario", ">= 100"),
+    "self_architect_vs_original": ("original / ours, worst self-architect run", ">= 100"),
     "review_vs_baseline": ("review / baseline year, reviews judge", "<= 2"),
     "review_vs_baseline_insufficient": ("review / baseline year, too little history", ""),
     "baseline_vs_floor": ("baseline year / bare compiled loop", "<= 3"),
@@ -187,6 +190,49 @@ def original_ratio() -> tuple[float | None, dict[str, float]]:
     return ratio, taken
 
 
+def scoring_ratios() -> dict[str, float] | None:
+    """The original's time by ours, for every scoring arm in every scenario."""
+    try:
+        module = original.load("mc_scoring_proposed")
+    except original.OriginalUnavailableError:
+        return None
+    return {
+        f"{scenario}/{arm}": ratio_of(
+            partial(module.simulate, strategy, world),
+            partial(simulate, load_scenario(f"adr-0001/{scenario}"), ARMS[arm]),
+        )
+        for scenario, world in module.SCENARIOS.items()
+        for arm, strategy in module.STRATEGIES.items()
+    }
+
+
+def self_architect_ratios() -> dict[str, float] | None:
+    """The same for the self-architect and the fixed arms beside it."""
+    try:
+        module = original.load("mc_self_architect")
+    except original.OriginalUnavailableError:
+        return None
+
+    def theirs(arm: str, world: object, seed: int) -> object:
+        start = module.Params(*original.PARAMETERS[arm])
+        return module.simulate(start, world, seed, self_architect=arm == "self_architect")
+
+    return {
+        f"{scenario}/{arm}": ratio_of(
+            partial(theirs, arm, module.SCENARIOS[scenario]),
+            partial(simulate, load_scenario(f"adr-0003-self-architect/{scenario}"), ARMS[arm]),
+        )
+        for scenario in ("stable", "drift", "regime_change")
+        for arm in original.PARAMETERS
+    }
+
+
+def ratio_of(theirs: Callable[[int], object], ours: Callable[[int], object]) -> float:
+    ours(0)  # compiled before anything is timed
+    taken = in_turns({"theirs": theirs, "ours": ours}, WORST_SEEDS)
+    return taken["theirs"] / taken["ours"]
+
+
 def own_ratios() -> tuple[dict[str, float], dict[str, float]]:
     check_floor()
     taken = in_turns(
@@ -257,14 +303,23 @@ def main() -> None:
     warm_up()
     against_original, original_taken = original_ratio()
     ratios, taken = own_ratios()
-    ratios = {"baseline_vs_original": against_original, **ratios}
+    by_case = {
+        "scoring_vs_original": scoring_ratios(),
+        "self_architect_vs_original": self_architect_ratios(),
+    }
+    worst = {name: min(cases.values()) if cases else None for name, cases in by_case.items()}
+    ratios = {"baseline_vs_original": against_original, **worst, **ratios}
     rows = scaling()
     held = {scenario.name: reviews_held(scenario) for scenario in (PUBLISHED, USED)}
 
-    print(f"{'ratio':<46}{'measured':>10}{'target':>10}")
+    print(f"{'ratio':<50}{'measured':>10}{'target':>10}")
     for name, (title, target) in TARGETS.items():
         ratio = ratios[name]
-        print(f"{title:<46}{'none' if ratio is None else f'{ratio:.2f}':>10}{target:>10}")
+        print(f"{title:<50}{'none' if ratio is None else f'{ratio:.2f}':>10}{target:>10}")
+    for name, cases in by_case.items():
+        print(f"\n{name}")
+        for case, ratio in (cases or {}).items():
+            print(f"  {case:<44}{ratio:>10.2f}")
     print("\nreviews per run")
     for name, counts in held.items():
         print(f"  {name:<22}", ", ".join(f"{what} {n:.2f}" for what, n in counts.items()))
@@ -283,9 +338,11 @@ def main() -> None:
     }
     result = {
         **ratios,
+        "by_case": by_case,
         "seconds": {**original_taken, **taken},
         "seeds": {
             "original": len(ORIGINAL_SEEDS),
+            "worst": len(WORST_SEEDS),
             "ratios": len(SEEDS),
             "scaling": len(SCALING_SEEDS),
         },
