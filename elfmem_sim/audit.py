@@ -117,7 +117,9 @@ def audit(
     loaded = {name: load_claims(name) for name in claim_file_names()}
     records = [record for record, _ in loaded.values()]
     hashes = {name: sha for name, (_, sha) in loaded.items()}
+    cells = list(_climber_cells(seeds or CLIMBER_SEEDS))
     digests = [digest for record in records for digest in inputs(record)]
+    digests += [cell.digest for cell in cells]
     identity = identity_of((*hashes.items(), seeds, precision, code_digest(), elfmem, *digests))
     folder = out or Path("runs") / f"all-{identity[:8]}"
     results = Results(folder, identity, overwrite=overwrite)
@@ -128,7 +130,6 @@ def audit(
             gather(record, results, found, sizes, workers=workers, quiet=quiet)
             for record in records
         ]
-        cells = list(_climber_cells(seeds or CLIMBER_SEEDS))
         context = {
             "climbers.csv": _climb(cells, results, found, workers=workers, quiet=quiet),
             **_objectives(seeds or OBJECTIVE_SEEDS, workers=workers, quiet=quiet),

@@ -14,6 +14,7 @@ from elfmem_sim.report import (
     THREATS,
     audit_markdown,
     audit_rows,
+    choice_rows,
     conclusion,
     difference_rows,
     estimate_rows,
@@ -23,9 +24,13 @@ from elfmem_sim.report import (
     markdown_table,
     print_table,
     replay_rows,
+    response_rows,
     run_markdown,
     sensitivity_rows,
+    sight_lines,
     verdict_table,
+    world_lines,
+    world_rows,
 )
 from elfmem_sim.verdict import WORDS, Verdict
 
@@ -487,12 +492,96 @@ def test_a_claim_of_the_audit_is_a_row_with_blanks_for_what_it_lacks():
     ]  # fmt: skip
 
 
+WORLDS = pd.DataFrame(
+    [
+        ("s", "angle_day_120", "degrees", 52.34, 4.0, 44.0, 52.0, 60.0, 51.0, 53.0, 1000),
+        ("s", "angle_net", "degrees", 30.0, 4.0, 24.0, 30.0, 36.0, 29.0, 31.0, 1000),
+        ("s", "share_any_above", "%", 12.5, math.nan, math.nan, math.nan, math.nan, 10.0, 15.0,
+         1000),
+        ("s", "drift_most_peak", "drift score", 0.1234, 0.01, 0.1, 0.12, 0.14, 0.12, 0.13, 1000),
+        ("s", "left_out", "degrees", 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1000),
+    ],
+    columns=["scenario", "quantity", "unit", "mean", "sd", "q05", "median", "q95", "low", "high",
+             "n"],
+)  # fmt: skip
+RESPONSES = pd.DataFrame(
+    [
+        ("s", objective, knob, direction, 40, 5, 0.1, 0.05, 0.15, 3.0, 2.0, 0.5, zero, visibility)
+        for objective in ("self_architect", "self_architect_common", "self_architect_rollout")
+        for knob, direction, zero, visibility in (
+            ("attention_const_weight", 1, 62.5, "visible"),
+            ("attention_const_weight", -1, 100.0, "invisible"),
+            ("ego_alpha", 1, 100.0, "invisible"),
+        )
+    ],
+    columns=["scenario", "objective", "knob", "direction", "n", "seeds", "mean", "low", "high",
+             "noise", "sd_null", "signal", "zero", "visibility"],
+)  # fmt: skip
+CHOICES = pd.DataFrame(
+    [("s", "self_architect", "moves", "%", 88.88, 76.9, math.inf, 5)],
+    columns=["scenario", "chooser", "quantity", "unit", "mean", "low", "high", "seeds"],
+)
+
+
+def test_what_a_scenario_does_is_shown_with_the_digits_of_its_unit():
+    header, rows = world_rows(WORLDS)
+    angle, _, share, drift = (dict(zip(header, row, strict=True)) for row in rows)
+    assert (angle["mean"], angle["95 % interval"], angle["5 %"]) == ("52.3", "51.0 to 53.0", "44.0")
+    assert (share["mean"], share["sd"], share["median"]) == ("12.5", "", "")
+    assert (drift["mean"], drift["95 % interval"]) == ("0.123", "0.120 to 0.130")
+
+
+def test_what_a_scenario_does_is_said_in_plain_sentences():
+    assert world_lines(WORLDS) == [
+        "s: the regime change on day 120, described as a rotation by 60 degrees, turns the self by "
+        "52.3 degrees (51.0 to 53.0); 90 % of the seeds lie between 44.0 and 60.0 (n = 1,000).",
+        "s: in a year the self ends 30.0 degrees from where it began (90 % of the seeds: 24.0 to "
+        "36.0); some constitutional block is ever above elfmem's threshold in 12.5 % of the seeds "
+        "(10.0 to 15.0; n = 1,000).",
+    ]
+
+
+def test_responses_are_shown_of_the_published_objective_and_the_rollout():
+    header, rows = response_rows(RESPONSES)
+    assert {row[1] for row in rows} == {"self_architect", "self_architect_rollout"}
+    assert dict(zip(header, rows[1], strict=True)) == {
+        "scenario": "s", "objective": "self_architect", "knob": "attention_const_weight",
+        "step": "down", "mean": "0.100", "95 % interval": "0.050 to 0.150", "noise": "3.000",
+        "null": "2.000", "signal": "0.500", "exactly zero": "100.0 %", "visibility": "invisible",
+        "n": "40", "seeds": "5",
+    }  # fmt: skip
+
+
+def test_a_knob_is_hidden_from_an_objective_that_never_responds_to_it():
+    # One direction of the weight is seen, so the weight is; every comparison of the other counts.
+    assert sight_lines(RESPONSES)[0] == (
+        "self_architect: ego_alpha cannot be seen by it: exactly no response in any of 40 "
+        "comparisons."
+    )
+
+
+def test_an_objective_that_sees_every_knob_is_said_to():
+    assert sight_lines(RESPONSES.assign(visibility="visible"))[0] == (
+        "self_architect: responds, somewhere, to each of the 2 knobs."
+    )
+
+
+def test_a_choice_is_shown_with_its_unit():
+    _, rows = choice_rows(CHOICES)
+    assert rows == [["s", "self_architect", "moves", "88.88 %", "unbounded", "5"]]
+
+
 @pytest.fixture(scope="module")
 def whole_audit():
     records = {adr: load_claims(f"adr-{adr}")[0] for adr in ("0001", "0004")}
     verdicts = {"0001": [verdict(id="a")], "0004": [verdict(id="b", verdict="HELD")]}
-    climbers = differences(["adr-0003-self-architect/stable"]).head(1)
-    return audit_markdown(records, verdicts, AUDIT, climbers, ["ADR 0001: Precision reached."])
+    context = {
+        "climbers.csv": differences(["adr-0003-self-architect/stable"]).head(1),
+        "worlds.csv": WORLDS,
+        "responses.csv": RESPONSES,
+        "choices.csv": CHOICES,
+    }
+    return audit_markdown(records, verdicts, AUDIT, context, ["ADR 0001: Precision reached."])
 
 
 def test_the_audit_has_its_sections_in_order(whole_audit):
@@ -500,6 +589,8 @@ def test_the_audit_has_its_sections_in_order(whole_audit):
     assert sections == [
         "What stands and what changes",
         "The table",
+        "What the scenarios really do",
+        "Can the self-architect see its own knobs?",
         "The self-architect with other objectives",
         "Threats to validity",
     ]
@@ -514,7 +605,8 @@ def test_the_audit_concludes_on_every_claim_under_its_record(whole_audit):
 
 
 def test_the_tables_of_the_audit_are_well_formed(whole_audit):
-    assert [{len(row) for row in rows} for rows in tables(whole_audit)] == [{12}, {7}]
+    widths = [{len(row) for row in rows} for rows in tables(whole_audit)]
+    assert widths == [{12}, {10}, {13}, {6}, {7}]
 
 
 def test_the_audit_has_its_notes_and_its_figure(whole_audit):
