@@ -67,9 +67,50 @@ def verdicts() -> str:
     return markdown_table(["claim", "verdict", "effect", "interval", "n"], rows)
 
 
+def audited() -> list[dict[str, Any]]:
+    path = ROOT / "results" / "audit" / "claims.json"
+    return list(json.loads(path.read_text(encoding="utf-8")))
+
+
+def audit() -> str:
+    """The audit's claims with a published effect; the self-architect's in two sentences."""
+    claims = audited()
+    rows = [
+        [
+            claim["adr"],
+            claim["statement"],
+            f"{claim['published']:g}",
+            f"{claim['estimate']:.1f} {claim['unit']} ({claim['low']:.1f} to {claim['high']:.1f})",
+            f"{claim['n']:,}",
+            f"{claim['two_seed_probability']:.2f}",
+            claim["verdict"],
+        ]
+        for claim in claims
+        if claim["published"] is not None and not claim["id"].startswith("self_architect")
+    ]
+    header = [
+        "ADR", "claim", "published", "population (95 % interval)", "n", "two-seed probability",
+        "verdict",
+    ]  # fmt: skip
+    below = [claim for claim in claims if claim["id"].startswith("self_architect.below")]
+    direction = [claim for claim in claims if claim["id"].startswith("self_architect.direction")]
+    return (
+        markdown_table(header, rows)
+        + f"\nThe self-architect, said to be below every fixed arm: {_counted(below)}. Said to move "
+        f"in the right direction, more than a blind climber: {_counted(direction)}.\n"
+    )
+
+
+def _counted(claims: list[dict[str, Any]]) -> str:
+    words = [claim["verdict"] for claim in claims]
+    counts = ", ".join(f"{words.count(word)} {word}" for word in sorted(set(words)))
+    return f"of {len(words)} claims {counts}"
+
+
 def rewritten(text: str) -> str:
     """The README's text with every quoting part made anew."""
-    for name, content in (("findings", findings()), ("verdicts", verdicts())):
+    parts = {"findings": findings(), "verdicts": verdicts(), "audit": audit()}
+    for name, content in parts.items():
         part = re.compile(f"<!-- {name}: begin -->\n.*?<!-- {name}: end -->", re.S)
         if not part.search(text):
             raise ValueError(f"the README has no part called {name}")

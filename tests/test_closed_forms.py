@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from elfmem_sim.arms import ARMS
 from elfmem_sim.kernel.loop import advance
 from elfmem_sim.kernel.score import attention, refresh_all, refresh_base
-from elfmem_sim.kernel.state import TOP_K, Agent, allocate
+from elfmem_sim.kernel.state import STRIDE, TOP_K, Agent, allocate
 from elfmem_sim.scenario import (
     Constitution,
     Identity,
@@ -183,9 +183,9 @@ def point(agent: Agent, i: int, cosine: float) -> None:
 
 
 def newcomer_wins(agent: Agent, cosine: float) -> bool:
-    scores, indices = np.empty(TOP_K), np.empty(TOP_K, np.int64)
+    stride, scores, indices = np.empty(STRIDE), np.empty(TOP_K), np.full(TOP_K, -1)
     point(agent, 1, cosine)
-    attention(agent, np.array([1.0, 0.0]), 1.0, scores, indices)
+    attention(agent, np.array([1.0, 0.0]), 1.0, stride, scores, indices)
     return bool(indices[0] == 1)
 
 
@@ -243,5 +243,5 @@ def test_the_bar_of_a_lived_in_constitution_is_the_analytic_one():
     gap = (standing_of(lived) - lost - standing_of((0.5, 0.5, 0, 0))) * 2.0 / W_SIMILARITY
     assert gap > 1.0
     pair = rivals(lived, -0.6)
-    pair.standing[:] = agent.standing[[best, newest]]
+    pair.standing[:2] = agent.standing[[best, newest]]
     assert overtaking_cosine(pair) == pytest.approx(-0.6 + gap, abs=1e-9)
