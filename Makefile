@@ -22,10 +22,19 @@ lint: $(VENV)/ready
 bench: $(VENV)/ready
 	$(BIN)/python tests/bench.py
 
-# Rebuild the committed evidence (about twenty minutes on two cores).
+# Rebuild the committed evidence (about two hours on two cores).
+FIXED := --arm baseline --arm architecture_m --arm model_c --arm model_d
+PUBLISHED := adr-0003/stable adr-0003/slow_drift adr-0003/regime_change adr-0003/quiet_burst \
+	adr-0003/adversarial
 results: $(VENV)/ready
 	$(BIN)/elfmem-sim verify adr-0003 --seeds 1000 --out results/adr-0003 --overwrite
 	$(BIN)/elfmem-sim verify adr-0004 --seeds 1000 --out results/adr-0004 --overwrite
+	$(BIN)/elfmem-sim verify all --out results/audit --overwrite
+	$(BIN)/elfmem-sim run $(PUBLISHED) $(FIXED) --seeds 200 --sweep horizon_days=1825,3650 \
+		--out results/horizon --overwrite
+	$(BIN)/elfmem-sim run $(PUBLISHED) --arm architecture_m --arm model_c --arm model_d --seeds 200 \
+		--sweep ego.alpha=0.02,0.1 --sweep ego.gain=0.5,2 --sweep ego.loss=0.1,1 \
+		--sweep ego.decay_per_day=0.02,0.1 --out results/ego --overwrite
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "elfmem-sim needs Python 3.11 or newer; none was found." >&2; exit 2; }
