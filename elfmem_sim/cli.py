@@ -4,7 +4,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -225,10 +225,7 @@ def run_command(
         seeds=seeds,
         precision=_precision(precision),
         settings=_settings(settings),
-        sweep={
-            key: [value.strip() for value in text.split(",")]
-            for key, text in _settings(sweep, "--sweep").items()
-        },
+        sweep=_sweep(sweep),
         out=out,
         overwrite=overwrite,
         workers=_workers(workers),
@@ -411,11 +408,20 @@ def _precision(text: str | None) -> float | None:
     return value
 
 
-def _settings(pairs: list[str] | None, option: str = "--set") -> dict[str, str]:
-    settings = {}
+def _settings(pairs: list[str] | None) -> dict[str, str]:
+    return dict(_keyed(pairs, "--set"))
+
+
+def _sweep(pairs: list[str] | None) -> dict[str, list[str]]:
+    sweep: dict[str, list[str]] = {}
+    for key, values in _keyed(pairs, "--sweep"):
+        sweep.setdefault(key, []).extend(value.strip() for value in values.split(","))
+    return sweep
+
+
+def _keyed(pairs: list[str] | None, option: str) -> Iterator[tuple[str, str]]:
     for pair in pairs or []:
         key, equals, value = map(str.strip, pair.partition("="))
         if not equals or not key:
             raise UserError(pair, "KEY=VALUE", "Write workload.uses_per_learn=5.", option)
-        settings[key] = value
-    return settings
+        yield key, value

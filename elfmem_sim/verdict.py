@@ -1,5 +1,6 @@
 """Judging claims: a claim's rule, applied to the table of replicates."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
@@ -61,7 +62,7 @@ class Verdict:
         published: The published effect, where the claim has a single one.
         replayed: The same effect at the published seeds, 0 and 1.
         two_seed_probability: Share of all pairs of seeds that show an effect at least as large as
-            the published one, in its direction.
+            the published one, as rounded, in its direction.
     """
 
     id: str
@@ -228,10 +229,13 @@ class _Case:
         published = self.claim.published
         if published is None:
             return {}
+        # What rounds to the published figure counts as it: else the published seeds might not.
+        half = 0.5 * 10.0**-self.claim.digits
+        least = math.copysign(max(0.0, abs(published) - half), published)
         rng = generator("two-seeds", self.claim.id)
         return {
             "replayed": effect.replayed(),
-            "two_seed_probability": effect.two_seed_probability(published, rng),
+            "two_seed_probability": effect.two_seed_probability(least, rng),
         }
 
 

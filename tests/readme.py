@@ -96,8 +96,8 @@ def audit() -> str:
     direction = [claim for claim in claims if claim["id"].startswith("self_architect.direction")]
     return (
         markdown_table(header, rows)
-        + f"\nThe self-architect, said to be below every fixed arm: {_counted(below)}. Said to move "
-        f"in the right direction, more than a blind climber: {_counted(direction)}.\n"
+        + f"\nThe self-architect, said to be below every fixed arm: {_counted(below)}. Said to "
+        f"move in the right direction, more than a blind climber: {_counted(direction)}.\n"
     )
 
 

@@ -467,7 +467,10 @@ def test_settings_are_split_at_the_first_equals_sign():
     assert cli._settings(["a.b = 3", "c==", "a.b=4"]) == {"a.b": "4", "c": "="}
 
 
-SWEEP = ["--sweep", "horizon_days=30, 90", "--sweep", "review.cadence_days=15"]
+SWEEP = [
+    "--sweep", "horizon_days=30", "--sweep", "review.cadence_days=15",
+    "--sweep", "horizon_days= 90",
+]  # fmt: skip
 
 
 def test_a_sweep_is_variants_in_json(call):

@@ -120,6 +120,17 @@ def test_the_published_seeds_are_shown_beside_the_population():
     assert verdict.two_seed_probability == pytest.approx(1 / 6)
 
 
+@pytest.mark.parametrize(
+    ("published", "digits", "share"),
+    [(3.04, 1, 1.0), (3.06, 1, 0.0), (3.06, 0, 1.0), (-2.96, 1, 0.0)],
+)
+def test_what_rounds_to_the_published_figure_counts_as_it(published, digits, share):
+    # Both seeds show 3.0: one figure, as it would be printed.
+    frame = table({"s": [3.0, 3.0]})
+    verdict = only(record(in_range(published=published, digits=digits)), frame, None)
+    assert verdict.two_seed_probability == share
+
+
 def test_a_claim_without_a_single_figure_has_no_replay():
     verdict = only(record(in_range()), table({"s": spread(11.0)}), None)
     assert (verdict.published, verdict.replayed, verdict.two_seed_probability) == (None,) * 3

@@ -60,6 +60,8 @@ class Claim(_Model):
     """Arms other than the protocol's."""
     published: float | None = None
     """The published effect, where it is a single figure."""
+    digits: int = 1
+    """Decimals printed."""
     family: str = ""
     """Claims of one family share Holm's correction."""
     low: float = 0.0
