@@ -1,11 +1,13 @@
 """The arms are what ADR 0003 and 0004 say they are."""
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from elfmem_sim.arms import ARMS, get_arm
 from elfmem_sim.errors import UserError
-from elfmem_sim.scenario import load_scenario
+from elfmem_sim.fields import SNAPSHOT_FIELDS
+from elfmem_sim.scenario import load_scenario, override
 from elfmem_sim.simulate import simulate
 
 PERMANENT, STANDARD = 1e-5, 1e-2
@@ -119,3 +121,19 @@ def test_model_d_spreads_self_queries_wider_than_model_c():
     scenario = load_scenario("adr-0003/stable")
     c, d = (simulate(scenario, ARMS[name], 0).self_query_concentration for name in MODELS)
     assert c > 2 * d
+
+
+@pytest.mark.parametrize("name", ["model_c", "model_d"])
+@pytest.mark.parametrize(
+    "settings",
+    [{"ego.alpha": "0.1"}, {"ego.gain": "3"}, {"ego.loss": "1"}, {"ego.decay_per_day": "0.5"}],
+    ids=lambda settings: next(iter(settings)),
+)
+def test_no_ego_parameter_reaches_the_quality_of_models_c_and_d(name, settings):
+    # Their constitution takes no part in ATTENTION: what they differ in is who answers SELF
+    # queries, and how many draws that uses up.
+    scenario, other = override(load_scenario("adr-0003/slow_drift"), ARMS[name], settings)
+    quality = SNAPSHOT_FIELDS.index("quality_ratio")
+    usual, changed = (simulate(scenario, arm, 0).snapshots for arm in (ARMS[name], other))
+    assert np.array_equal(usual[:, quality], changed[:, quality])
+    assert not np.array_equal(usual, changed)
