@@ -260,6 +260,88 @@ def run_command(
         print(f"Results: {outcome.folder}")
 
 
+@app.command("tune")
+def tune_command(
+    scenarios: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scenarios",
+            help="Shipped scenario or .toml file to search in; may be repeated (default: stable, "
+            "regime_change and adversarial of adr-0004).",
+        ),
+    ] = None,
+    budget: Annotated[
+        str,
+        typer.Option("--budget", help="quick (minutes) or full (about an hour on two cores)."),
+    ] = "quick",
+    objective: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--objective",
+            help="What to search for, e.g. gain_mean, tax; may be repeated (default: everything "
+            "that the scenarios can show).",
+        ),
+    ] = None,
+    explain: Annotated[
+        str | None,
+        typer.Option("--explain", help="Sweep this field alone, with all estimands."),
+    ] = None,
+    ranges: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--range",
+            help="FIELD=LOW:HIGH: vary a field here (drift_threshold=0.1:0.5). May be repeated.",
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            "--seeds", help="Fresh seeds to judge recommendations on (default: the budget's)."
+        ),
+    ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option("--precision", help="Half-width wanted of a gain; sets or checks --seeds."),
+    ] = None,
+    out: Out = None,
+    overwrite: Overwrite = False,
+    workers: Workers = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Find out which review settings matter, and whether to change elfmem's defaults."""
+    from elfmem_sim import report
+    from elfmem_sim.tune import tune
+    from elfmem_sim.tuning.plan import DEFAULT_SCENARIOS
+    from elfmem_sim.tuning.words import explain_rows
+
+    outcome = tune(
+        scenarios or DEFAULT_SCENARIOS,
+        budget=budget,
+        objectives=objective or (),
+        explain=explain,
+        ranges=_ranges(ranges),
+        seeds=seeds,
+        precision=_precision(precision),
+        out=out,
+        overwrite=overwrite,
+        workers=_workers(workers),
+        quiet=quiet,
+    )
+    if as_json:
+        shown = {k: t.to_dict("records") for k, t in outcome.tables.items() if k != "trials"}
+        extra = {"recommendations": outcome.recommendations, "notes": outcome.notes}
+        _print_json({**shown, **extra, "folder": str(outcome.folder)})
+    elif not quiet:
+        if outcome.page:
+            print(outcome.page)
+        else:
+            report.print_table(f"{explain}", *explain_rows(outcome.tables["sweep"]))
+        for note in outcome.notes:
+            print(note)
+        print(f"Results: {outcome.folder}")
+
+
 @app.command("replay")
 def replay_command(
     scenario: Annotated[str, typer.Argument(help="Shipped scenario or .toml file.")],
@@ -406,6 +488,20 @@ def _precision(text: str | None) -> float | None:
             text, "a half-width above 0 in percentage points", "Write 0.5pp.", "--precision"
         )
     return value
+
+
+def _ranges(texts: list[str] | None) -> dict[str, tuple[float, float]]:
+    ranges = {}
+    for text in texts or []:
+        field, _, ends = text.partition("=")
+        try:
+            low, high = map(float, ends.split(":"))
+        except ValueError:
+            raise UserError(
+                text, "FIELD=LOW:HIGH", "Write drift_threshold=0.1:0.5.", "--range"
+            ) from None
+        ranges[field.strip()] = (low, high)
+    return ranges
 
 
 def _settings(pairs: list[str] | None) -> dict[str, str]:

@@ -30,3 +30,15 @@ SNAPSHOT_FIELDS = (
 
 COUNTS = frozenset({"day", "const_alive", "n_blocks"})
 """Columns that hold whole numbers."""
+
+ESTIMANDS = (
+    "quality_ratio",
+    "quality_ratio_over_time",
+    "recent_reach",
+    "ego_moat",
+    "const_align_to_self",
+    "retention",
+    "amendments_per_year",
+    "proposer_calls_per_year",
+)
+"""What a run is judged by, in order; the last two are counts, all others shares."""

@@ -67,7 +67,7 @@ def quality_over_time(
     Returns:
         A PNG, the same bytes for the same data.
     """
-    return _png(_quality_figure(series, published, title))
+    return png_of(_quality_figure(series, published, title))
 
 
 def _quality_figure(
@@ -282,7 +282,8 @@ def _wrapped(text: str, letters: float) -> list[str]:
     return wrap(text, int(letters))
 
 
-def _png(figure: "Figure") -> bytes:
+def png_of(figure: "Figure") -> bytes:
+    """Return a figure as PNG, without anything that depends on time or place."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()

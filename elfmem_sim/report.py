@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from elfmem_sim.claims import ClaimFile
 from elfmem_sim.compare import SHARES
+from elfmem_sim.fields import ESTIMANDS
 from elfmem_sim.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -24,16 +25,7 @@ _CONCLUSIONS = {
 
 _UNBOUNDED = 10_000  # columns; a table takes only those that it needs
 
-OTHER_ESTIMANDS = (
-    "quality_ratio",
-    "quality_ratio_over_time",
-    "recent_reach",
-    "ego_moat",
-    "const_align_to_self",
-    "retention",
-    "amendments_per_year",
-    "proposer_calls_per_year",
-)
+OTHER_ESTIMANDS = ESTIMANDS
 """Estimands in which a report repeats the comparison, in order."""
 
 THREATS = (

@@ -13,11 +13,11 @@ import json
 import os
 import platform
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from elfmem_sim.errors import UserError
 from elfmem_sim.fields import COUNTS, SNAPSHOT_FIELDS
@@ -26,6 +26,8 @@ from elfmem_sim.study import TALLIES, Cell, Replicate, from_plain, to_plain
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
+
+R = TypeVar("R")
 
 FORMAT = 1
 """Version of the folder's layout; a newer one is refused, not misread."""
@@ -147,8 +149,12 @@ class Results:
 
     def append(self, replicates: Sequence[Replicate]) -> None:
         """Add finished replicates durably; they survive whatever happens to the process next."""
+        self.append_records([to_plain(replicate) for replicate in replicates])
+
+    def append_records(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Add JSON-ready records durably, in place of replicates."""
         with self._access(), (self.folder / PARTIAL).open("a", encoding="utf-8") as log:
-            log.writelines(json.dumps(to_plain(replicate)) + "\n" for replicate in replicates)
+            log.writelines(json.dumps(record) + "\n" for record in records)
             log.flush()
             os.fsync(log.fileno())
 
@@ -157,6 +163,20 @@ class Results:
 
         Raises:
             UserError: If any other line is not a replicate.
+        """
+        return self.records_so_far(from_plain, "a replicate")
+
+    def records_so_far(
+        self, parse: Callable[[dict[str, Any]], R], expected: str = "a record"
+    ) -> list[R]:
+        """Return what an interrupted run left of records in general.
+
+        Args:
+            parse: Turns one into what it stands for; raises ValueError or KeyError if it cannot.
+            expected: What a line holds, for the error.
+
+        Raises:
+            UserError: If a line other than a torn last one cannot be parsed.
         """
         path = self.folder / PARTIAL
         if not path.is_file():
@@ -167,18 +187,18 @@ class Results:
             if torn:
                 self.notes.append("The last record was cut off in the middle; it is run again.")
                 os.truncate(path, len(data) - len(torn))
-        replicates = []
+        records = []
         for number, line in enumerate(lines[1:], start=2):
             try:
-                replicates.append(from_plain(json.loads(line)))
+                records.append(parse(json.loads(line)))
             except (ValueError, KeyError, TypeError, OverflowError):
                 raise UserError(
                     f"{line[:20].decode(errors='replace')}...",
-                    "a replicate",
+                    expected,
                     "The file was changed or damaged. Start afresh with --overwrite.",
                     f"{path}: line {number}",
                 ) from None
-        return replicates
+        return records
 
     def finish(
         self, files: Mapping[str, "pd.DataFrame | bytes | str"], manifest: Mapping[str, Any]

@@ -19,19 +19,19 @@ LAYERS = [
     {"arms", "standins"},
     {"review", "production"},
     {"simulate"},
-    {"study", "tune"},
+    {"study"},
     {"store", "worlds", "objective"},
-    {"verdict"},
+    {"verdict", "evaluations"},
     {"figures", "report", "progress"},
-    {"protocol"},
-    {"verification", "experiment"},
+    {"protocol", "tuning"},
+    {"verification", "experiment", "tune"},
     {"audit"},
     {"cli"},
     {"__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-RUNNER = {"kernel", "review", "production", "simulate", "study", "store"}
-ANALYSIS = {"stats", "compare", "verdict", "guard", "tune", "figures", "report"}
+RUNNER = {"kernel", "review", "production", "simulate", "study", "store", "evaluations"}
+ANALYSIS = {"stats", "compare", "verdict", "guard", "tuning", "figures", "report"}
 
 
 def name_of(source: Path) -> str:
@@ -145,11 +145,12 @@ def test_the_kernel_needs_numba_numpy_and_nothing_that_reads_or_writes(module):
 def test_third_party_packages_stay_where_they_belong(module):
     homes = {
         "joblib": {"study"},
-        "matplotlib": {"figures"},
+        "matplotlib": {"figures", "tuning"},
         "numba": {"kernel"},
+        "optuna": {"tuning"},
         "pydantic": {"scenario", "claims", "review"},
         "rich": {"report", "progress"},
-        "scipy": {"stats", "figures"},
+        "scipy": {"stats", "figures", "tuning"},
         "sqlalchemy": {"thin", "review", "production"},
         "typer": {"cli"},
     }
@@ -159,7 +160,7 @@ def test_third_party_packages_stay_where_they_belong(module):
 
 def test_whatever_is_imported_is_declared():
     declared = {"numpy", "scipy", "pandas", "numba", "joblib", "matplotlib", "pydantic", "typer"}
-    declared |= {"rich", "elfmem", "sqlalchemy", "rank_bm25"}
+    declared |= {"rich", "elfmem", "sqlalchemy", "rank_bm25", "optuna"}
     used = set().union(*(top(imports(module)) for module in SOURCES))
     assert used - set(sys.stdlib_module_names) - {"elfmem_sim"} <= declared
 
