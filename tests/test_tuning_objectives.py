@@ -23,7 +23,7 @@ CONTROL = outcomes([[50.0, 60.0]] * 4)
 
 
 def treated(**others):
-    return outcomes((np.array(GAINS) + [50.0, 60.0]).tolist(), **others)
+    return outcomes(np.add(GAINS, [50.0, 60.0]).tolist(), **others)
 
 
 @pytest.mark.parametrize(

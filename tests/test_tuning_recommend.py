@@ -209,7 +209,7 @@ def test_judging_noise_seldom_finds_a_gain():
     for _ in range(400):
         default = {"gain_mean": np.zeros(20)}
         values = {rule: {"gain_mean": rng.normal(0.0, 1.0, 20)} for rule in RULES}
-        judgements = judge(dict.fromkeys(RULES, {}), {"a": 5}, values, default)
+        judgements = judge({rule: {} for rule in RULES}, {"a": 5}, values, default)
         found += decision(judgements) is not None
     # 5 % expected; more than 8.5 % has a chance below one in a thousand.
     assert found <= 34

@@ -22,7 +22,7 @@ def run(evaluate=two_targets, *, identity=("test",), trials=60, **options):
 def test_later_generations_lie_nearer_to_the_best_settings():
     points, _ = run(trials=360)
     off_the_line = np.linalg.norm(points - points.mean(axis=1, keepdims=True), axis=1)
-    assert off_the_line[-60:].mean() < 0.6 * off_the_line[:60].mean()
+    assert off_the_line[-60:].mean() < 0.85 * off_the_line[:60].mean()
 
 
 def test_without_a_goal_nothing_is_preferred():
