@@ -42,7 +42,7 @@ _ANALYSIS = (
 _PACKAGES = ("elfmem", "numpy", "scipy", "pandas", "numba", "matplotlib")
 _NAMES = (
     "adr", "claim", "scenario", "horizon_days", "arm", "control", "variant", "estimand", "quantity",
-    "unit", "objective", "chooser", "knob",
+    "unit", "objective", "chooser", "knob", "condition",
 )  # fmt: skip
 
 

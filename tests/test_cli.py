@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from elfmem_sim import __version__, cli, review, scenario, simulate, store, study
+from elfmem_sim import __version__, cli, review, scenario, simulate, store, study, tune
 from elfmem_sim.arms import ARMS
-from elfmem_sim.fields import SNAPSHOT_FIELDS
+from elfmem_sim.fields import ESTIMANDS, SNAPSHOT_FIELDS
 from elfmem_sim.scenario import scenario_names
+from elfmem_sim.tuning import plan
 
 SMALL = """
 description = "Two months of fast drift."
@@ -80,7 +81,7 @@ def strictly(text: str):
 
 
 COMMANDS = {
-    "": ["--version", "verify", "run", "replay", "scenarios"],
+    "": ["--version", "verify", "run", "tune", "replay", "scenarios"],
     "verify": [
         "--seeds", "--precision", "--strict", "--out", "--overwrite", "--workers", "--quiet", "-q",
         "--json", "adr-0001", "adr-0004", "all",
@@ -88,6 +89,11 @@ COMMANDS = {
     "run": [
         "--arm", "--seeds", "--precision", "--set", "--sweep", "--out", "--overwrite", "--workers",
         "--quiet", "-q", "--json", "workload.uses_per_learn=5", "review.config.drift_threshold",
+    ],
+    "tune": [
+        "--scenarios", "--budget", "--objective", "--explain", "--range", "--seeds", "--precision",
+        "--out", "--overwrite", "--workers", "--quiet", "-q", "--json", "quick", "full",
+        "drift_threshold=0.1:0.5",
     ],
     "replay": ["--arm", "--seed", "--daily", "--explain", "--set", "--json"],
     "scenarios": ["list", "show", "check"],
@@ -173,6 +179,28 @@ WRONG = {
         ["replay", "small.toml", "--arm", "review", "--set", "review.config.typo=7"],
         "review.config: got 'typo'",
     ),
+    "a field to explain that elfmem has not": (
+        ["tune", "--explain", "typo"],
+        "--explain: got 'typo'; expected one of drift_threshold",
+    ),
+    "a range without ends": (["tune", "--range", "top_n=5"], "--range: got 'top_n=5'"),
+    "a range in words": (["tune", "--range", "top_n=a:b"], "--range: got 'top_n=a:b'"),
+    "a range of a field that elfmem has not": (
+        ["tune", "--range", "typo=1:2"],
+        "--range: got 'typo'",
+    ),
+    "a range that elfmem refuses": (
+        ["tune", "--range", "drift_threshold=0.1:1.5"],
+        "review.config.drift_threshold: got 1.5",
+    ),
+    "an unknown objective": (["tune", "--objective", "speed"], "--objective: got 'speed'"),
+    "an unknown budget": (["tune", "--budget", "huge"], "--budget: got 'huge'"),
+    "one seed to judge on": (["tune", "--seeds", "1"], "--seeds: got 1"),
+    "no precision to tune for": (["tune", "--precision", "0"], "--precision: got '0'"),
+    "nothing that drifts": (
+        ["tune", "--scenarios", "adr-0004/stable"],
+        "--scenarios: got 'adr-0004/stable'",
+    ),
     "no workers": ([*RUN[:-1], "0"], "--workers: got 0"),
     "a file instead of a folder": ([*RUN, "--out", "small.toml"], "--out: got 'small.toml'"),
     "a folder inside a file": ([*RUN, "--out", "small.toml/out"], "--out: got 'small.toml/out'"),
@@ -233,7 +261,7 @@ def without_elfmem(monkeypatch):
     review.require_elfmem.cache_clear()
 
 
-@pytest.mark.parametrize("command", [RUN, ["verify", "adr-0004"]])
+@pytest.mark.parametrize("command", [RUN, ["verify", "adr-0004"], ["tune"]])
 def test_a_missing_elfmem_is_an_error_where_it_is_needed(without_elfmem, call, command):
     code, out, err = call(*command)
     assert (code, out, err.count("\n")) == (2, "", 1)
@@ -531,3 +559,60 @@ def test_a_verification_from_the_first_run_to_the_strict_exit_code(call, monkeyp
 )
 def test_strict_exit_codes(words, code):
     assert cli._strict_code(words) == code
+
+
+# Tuning.
+
+
+TUNE = ["tune", "--scenarios", "small.toml", "--workers", "1"]
+EXPLAIN = [*TUNE, "--explain", "max_proposals", "--range", "max_proposals=1:3"]
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """A budget of a second, judged in the searched scenario alone."""
+    budget = plan.Budget(
+        seeds=2, trajectories=2, base=2, grid=2, trials=4, population=2, judging=2, robustness=2,
+        gates=1,
+    )  # fmt: skip
+    monkeypatch.setitem(plan.BUDGETS, "quick", budget)
+    monkeypatch.setattr(tune, "RECORD", ())
+
+
+def test_tuning_prints_the_page(tiny, call, folder):
+    code, out, _ = call(*TUNE, "--out", "out")
+    assert code == 0
+    assert out == (folder / "out" / "report.md").read_text() + "\nResults: out\n"
+
+
+def test_tuning_as_json_is_one_document(tiny, call):
+    code, out, _ = call(*TUNE, "--json", "--out", "out")
+    shown = strictly(out)
+    assert code == 0
+    assert {"judgement", "robustness", "recommendations", "folder"} <= set(shown)
+
+
+def test_a_quiet_tuning_says_nothing(tiny, call):
+    assert call(*TUNE, "-q", "--out", "out") == (0, "", "")
+
+
+def test_the_command_in_the_manifest_makes_the_same_results(tiny, call, folder):
+    options = ["--objective", "gain_mean", "--range", "top_n=10:60", "--seeds", "3"]
+    call(*TUNE, *options, "-q", "--out", "out")
+    first = (folder / "out" / "manifest.json").read_text()
+    command = json.loads(first)["command"].split()
+    assert call(*command[1:], "-q", "--out", "again") == (0, "", "")
+    assert (folder / "again" / "manifest.json").read_text() == first
+
+
+def test_explaining_a_field_prints_a_table(call):
+    code, out, _ = call(*EXPLAIN, "--out", "out")
+    assert code == 0
+    rows = [line.split() for line in out.splitlines()]
+    assert {row[0] for row in rows if len(row) > 2 and row[1] == "small"} == {"1", "2", "3"}
+
+
+def test_explaining_a_field_as_json(call):
+    code, out, _ = call(*EXPLAIN, "--json", "--out", "out")
+    assert code == 0
+    assert {row["estimand"] for row in strictly(out)["sweep"]} == set(ESTIMANDS)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from elfmem_sim.figures import png_of
@@ -100,7 +101,7 @@ def front(trials: "pd.DataFrame", marked: Mapping[str, Mapping[str, float]]) -> 
         marked: Objectives by name of a recommendation.
     """
     names = [name for name in OBJECTIVES if name in trials]
-    varying = [name for name in names if trials[name].nunique() > 1]
+    varying = [name for name in names if trials[name].nunique() > 1] or names
     first = "gain_mean" if "gain_mean" in varying else varying[0]
     others = [name for name in varying if name != first]
     title = f"{len(trials)} settings; orange: beaten by no other in everything (search's seeds)"
@@ -193,8 +194,9 @@ def _panels(
     rows = math.ceil(count / columns)
     beside = 0.25 if sharey else left
     panel_width, panel_height = _PANEL[0], _PANEL[1] + tall
-    between, top, bottom = 0.85, 0.8, 0.65 + (0.4 if legend else 0.0)
     width = max(7.5, left + columns * panel_width + (columns - 1) * beside + 0.2)
+    lines = wrap(title, int(11 * width))
+    between, top, bottom = 0.85, 0.6 + 0.2 * len(lines), 0.65 + (0.4 if legend else 0.0)
     panel_width = (width - left - 0.2 - (columns - 1) * beside) / columns
     height = top + rows * panel_height + (rows - 1) * between + bottom
     figure = Figure(figsize=(width, height), dpi=110)
@@ -213,7 +215,7 @@ def _panels(
             "hspace": between / panel_height,
         },
     )
-    figure.suptitle(title, fontsize=12, y=1 - 0.12 / height, va="top")
+    figure.suptitle("\n".join(lines), fontsize=12, y=1 - 0.12 / height, va="top")
     for axis in axes.flat[:count]:
         axis.grid(alpha=0.25)
         axis.set_axisbelow(True)
