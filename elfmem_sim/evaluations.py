@@ -54,7 +54,8 @@ class Evaluations:
             known = self._found.setdefault(cell.digest, {})
             left = tuple(seed for seed in cell.seeds if seed not in known)
             if left:
-                missing.append(replace(cell, seeds=left))
+                # A copy would work out its digest anew.
+                missing.append(cell if left == cell.seeds else replace(cell, seeds=left))
         planned = sum(len(cell.seeds) for cell in cells)
         done = planned - sum(len(cell.seeds) for cell in missing)
         progress(done, planned)

@@ -40,11 +40,19 @@ def shares(scenarios=("calm", "moving"), days=(29, 59)):
 
 def indices(objectives=("gain_mean", "tax", "calls")):
     rows = [
-        (objective, field, 0.1 * i, 0.1 * i + 0.05, 0.1 * i, 0.1 * i + 0.2)
+        (
+            objective,
+            field,
+            0.1 * i,
+            0.1 * i + 0.05,
+            0.1 * i,
+            0.1 * i + 0.2,
+            "tax" if objective == "calls" else "",
+        )
         for objective in objectives
         for i, field in enumerate(RANGES)
     ]
-    columns = ["objective", "field", "first", "total", "total_low", "total_high"]
+    columns = ["objective", "field", "first", "total", "total_low", "total_high", "same_as"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -120,6 +128,11 @@ def test_the_strongest_field_is_on_top(drawn):
     figures.tornado(indices())
     names = [label.get_text() for label in panels(drawn[0])[0].get_yticklabels()]
     assert names == list(RANGES)  # from the bottom, weakest first
+
+
+def test_an_objective_with_the_values_of_another_has_no_panel(drawn):
+    figures.tornado(indices())
+    assert [axis.get_title() for axis in panels(drawn[0])] == ["gain mean", "tax"]
 
 
 def test_an_objective_that_never_varies_has_no_panel(drawn):

@@ -125,6 +125,15 @@ def test_what_is_not_earned_changes_nothing(judged):
     assert answer(findings(judged)).startswith("**Change nothing.**")
 
 
+def test_a_gain_that_harm_spoils_is_not_kept_secret():
+    text = answer(findings(judgement(spoiled=("harm_poor_proposer",))))
+    assert "A larger gain is shown for the balanced recommendation, but harm poor" in text
+
+
+def test_without_a_gain_none_is_claimed():
+    assert "A larger gain is shown" not in answer(findings(judgement(p=0.2)))
+
+
 @pytest.mark.parametrize(
     ("judged", "reason"),
     [
@@ -226,7 +235,7 @@ def test_a_field_is_not_idle_for_want_of_evidence():
 
 
 @pytest.mark.parametrize(
-    ("unmoved", "words"), [(100.0, "changed no objective at all"), (99.0, "all but idle")]
+    ("unmoved", "words"), [(100.0, "changed no objective at all"), (99.0, "next to nothing")]
 )
 def test_idle_fields_are_named(unmoved, words):
     found = findings(sobol=sobol({"window_hours": 0.0}, unmoved=unmoved))

@@ -77,8 +77,12 @@ def tornado(indices: "pd.DataFrame") -> bytes:
     Args:
         indices: As :func:`elfmem_sim.tuning.tables.sobol_table` returns them.
     """
+    indices = indices[indices["same_as"] == ""]
     objectives = list(dict.fromkeys(indices["objective"]))
-    title = "Share of variance in which a field takes part (bar), alone (dot); 95 % intervals"
+    title = (
+        "Share of variance in which a field takes part (bar), alone (dot); 95 % intervals, cut "
+        "where they leave the frame"
+    )
     figure, axes = _panels(len(objectives), title, left=2.3, columns=2, tall=0.4)
     for axis, objective in zip(axes, objectives, strict=True):
         part = indices[indices["objective"] == objective].sort_values("total", kind="stable")
@@ -88,7 +92,11 @@ def tornado(indices: "pd.DataFrame") -> bytes:
         axis.hlines(places, part["total_low"], part["total_high"], color="k", linewidth=1.2)
         axis.plot(part["first"], places, "o", color="#D55E00", markersize=5)
         axis.set_yticks(places, part["field"], fontsize=9)
-        axis.set_xlim(min(0.0, 1.05 * float(part["first"].min())), None)
+        largest = max(1.0, 1.2 * float(part["total"].max()))
+        axis.set_xlim(
+            min(-0.02, 1.1 * float(part["first"].min())),
+            min(largest, max(0.05, 1.05 * float(part["total_high"].max()))),
+        )
         axis.set_title(objective.replace("_", " "), fontsize=11)
     return png_of(figure)
 

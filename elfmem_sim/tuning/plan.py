@@ -62,8 +62,8 @@ class Budget:
 BUDGETS: Mapping[str, Budget] = {
     # About 11,000 and 290,000 runs, at 15 to 35 ms of one core each.
     "quick": Budget(
-        seeds=4, trajectories=6, base=32, grid=7, trials=120, population=20, judging=40,
-        robustness=8, gates=8,
+        seeds=4, trajectories=5, base=32, grid=5, trials=100, population=20, judging=40,
+        robustness=6, gates=8,
     ),
     "full": Budget(
         seeds=16, trajectories=12, base=256, grid=9, trials=2000, population=50, judging=300,

@@ -134,9 +134,14 @@ class Judgement:
     spoiled: tuple[str, ...]
 
     @property
+    def gains(self) -> bool:
+        """Whether it is shown to gain more than the defaults."""
+        return self.p < 0.05 and self.gain.mean > 0.0
+
+    @property
     def earned(self) -> bool:
         """Whether it gains more than the defaults and does no harm that matters."""
-        return self.p < 0.05 and self.gain.mean > 0.0 and not self.spoiled
+        return self.gains and not self.spoiled
 
 
 def judge(

@@ -106,16 +106,30 @@ def answer(f: Findings) -> str:
     """Say what to change in elfmem's defaults, or that nothing should be."""
     best = decision(f.judged)
     if best is None:
-        return (
-            "**Change nothing.** No recommendation is shown to gain more than elfmem's defaults "
-            "without doing harm."
-        )
+        return _change_nothing(f)
     text = (
         f"**Change {_changes(f, best.name)}** (the {best.name} recommendation). In the drifting "
         f"scenarios that gains {_signed(best.gain.mean)} pp over the defaults "
         f"(95 % interval {interval(best.gain.low, best.gain.high)}, n = {best.gain.n})"
     )
     return f"{text}. {_price(f, best.name)}"
+
+
+def _change_nothing(f: Findings) -> str:
+    text = (
+        "**Change nothing.** No recommendation is shown to gain more than elfmem's defaults "
+        "without doing harm."
+    )
+    spoiled = [j for j in f.judged if j.gains and j.spoiled]
+    if not spoiled:
+        return text
+    names = _listed([j.name for j in spoiled])
+    costs = _listed(sorted({_plain(cost) for j in spoiled for cost in j.spoiled}))
+    one = len(spoiled) == 1
+    return (
+        f"{text} A larger gain is shown for the {names} recommendation{'' if one else 's'}, but "
+        f"{costs} could not be shown to grow by less than {MARGIN:g} pp on {f.fresh} seeds."
+    )
 
 
 def _price(f: Findings, name: str) -> str:
@@ -140,7 +154,7 @@ def _recommendation(f: Findings, j: Judgement) -> str:
     if j.earned:
         return f"{gain}, and tax and harm grow by less than {MARGIN:g} pp. {_price(f, j.name)}"
     reasons = []
-    if j.p >= 0.05 or j.gain.mean <= 0.0:
+    if not j.gains:
         reasons.append("a larger gain is not shown")
     if j.spoiled:
         names = _listed([_plain(name) for name in j.spoiled])
@@ -267,7 +281,7 @@ def idle_sentence(f: Findings) -> str:
     unmoved = f.sobol.groupby("field", sort=False)["unmoved"].min()
     words = []
     for name in idle:
-        never = "changed no objective at all" if unmoved[name] == 100.0 else "all but idle"
+        never = "changed no objective at all" if unmoved[name] == 100.0 else "next to nothing"
         words.append(f"`{name}` ({by_name[name].low:g} to {by_name[name].high:g}: {never})")
     return f"Doing nothing in the simulated range: {_listed(words)}."
 
