@@ -389,6 +389,13 @@ class Bridge:
         self.reviews.append(record)
         return record
 
+    def would_call(self, config: "ReviewConfig", step: int) -> bool:
+        """Whether elfmem, with other settings, would call the proposer on the tables as they are.
+
+        Changes nothing; :meth:`sync` has to come first.
+        """
+        return bool(self._ask(EchoProposer(), config, step).proposals)
+
     def _ask(self, llm: object, config: "ReviewConfig", step: int) -> "ConstitutionalReviewResult":
         return drive(
             self._operations.review_constitutional(

@@ -234,7 +234,8 @@ def _objectives(names: Sequence[str], conditions: Sequence[Condition]) -> list[s
 
 def _own_digest() -> str:
     here = Path(__file__).parent
-    sources = [here / "tune.py", here / "evaluations.py", *sorted(here.glob("tuning/*.py"))]
+    names = ("tune.py", "evaluations.py", "screen.py")
+    sources = [*(here / name for name in names), *sorted(here.glob("tuning/*.py"))]
     return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()
 
 
@@ -303,7 +304,10 @@ class _Run:
             for i in poor:
                 self.evaluations.carry_over(row[usual[conditions[i].scenario.name]], row[i])
         with ProgressReport(f"{label}, poor proposer", quiet=quiet) as report:
-            self.evaluations.run([row[i] for row in rows for i in poor], report.update)
+            runs = [
+                row[i] for row in rows for i in poor
+            ]  # that call, so there is nothing to screen
+            self.evaluations.run(runs, report.update, screen=False)
 
     def objective_table(
         self, label: str, points: Array, conditions: Sequence[Condition]

@@ -19,7 +19,7 @@ LAYERS = [
     {"arms", "standins"},
     {"review", "production"},
     {"simulate"},
-    {"study"},
+    {"study", "screen"},
     {"store", "worlds", "objective"},
     {"verdict", "evaluations"},
     {"figures", "report", "progress"},
@@ -30,7 +30,7 @@ LAYERS = [
     {"__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
-RUNNER = {"kernel", "review", "production", "simulate", "study", "store", "evaluations"}
+RUNNER = {"kernel", "review", "production", "simulate", "study", "store", "screen", "evaluations"}
 ANALYSIS = {"stats", "compare", "verdict", "guard", "tuning", "figures", "report"}
 
 
@@ -144,7 +144,7 @@ def test_the_kernel_needs_numba_numpy_and_nothing_that_reads_or_writes(module):
 @pytest.mark.parametrize("module", MODULES)
 def test_third_party_packages_stay_where_they_belong(module):
     homes = {
-        "joblib": {"study"},
+        "joblib": {"study", "screen"},
         "matplotlib": {"figures", "tuning"},
         "numba": {"kernel"},
         "optuna": {"tuning"},

@@ -139,3 +139,46 @@ def test_a_run_with_calls_does_not(folder, simulated):
     found.run([poor])
     assert len(simulated) == 2
     assert not np.array_equal(found.outcomes(usual), found.outcomes(poor))
+
+
+@pytest.fixture
+def settings():
+    """Settings enough to be screened together, shy and eager ones."""
+    return [cell(0, 1, **{"config.drift_threshold": t / 10}) for t in range(1, 10)]
+
+
+def test_screening_changes_no_number(tmp_path, settings):
+    screened, plain = evaluations(tmp_path / "1"), evaluations(tmp_path / "2")
+    screened.run(settings)
+    plain.run(settings, screen=False)
+    for c in settings:
+        assert (screened.outcomes(c) == plain.outcomes(c)).all()
+
+
+def test_screening_spares_the_settings_that_do_nothing(folder, settings, simulated):
+    found = evaluations(folder)
+    found.run(settings)
+    calls = ESTIMANDS.index("proposer_calls_per_year")
+    active = sum(int((found.outcomes(c)[:, calls] > 0).sum()) for c in settings)
+    assert len(simulated) == active < 2 * len(settings)
+
+
+def test_what_was_screened_survives_the_process(folder, settings, simulated):
+    evaluations(folder).run(settings)
+    simulated.clear()
+    evaluations(folder).run(settings)
+    assert simulated == []
+
+
+def test_progress_counts_what_was_screened(folder, settings):
+    heard = []
+    evaluations(folder).run(settings, lambda done, planned: heard.append((done, planned)))
+    assert heard[0] == (0, 18)
+    assert heard[-1] == (18, 18)
+    assert heard == sorted(heard)
+
+
+def test_a_setting_that_comes_twice_is_run_once(folder, simulated):
+    found = evaluations(folder)
+    found.run([cell(0), cell(0)])
+    assert len(simulated) == 1
