@@ -35,6 +35,7 @@ results: $(VENV)/ready
 	$(BIN)/elfmem-sim run $(PUBLISHED) --arm architecture_m --arm model_c --arm model_d --seeds 200 \
 		--sweep ego.alpha=0.02,0.1 --sweep ego.gain=0.5,2 --sweep ego.loss=0.1,1 \
 		--sweep ego.decay_per_day=0.02,0.1 --out results/ego --overwrite
+	$(BIN)/elfmem-sim tune --budget full --out results/tuning --overwrite
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "elfmem-sim needs Python 3.11 or newer; none was found." >&2; exit 2; }

@@ -296,7 +296,9 @@ def tune_command(
     seeds: Annotated[
         int | None,
         typer.Option(
-            "--seeds", help="Fresh seeds to judge recommendations on (default: the budget's)."
+            "--seeds",
+            help="Fresh seeds to judge recommendations on, or seeds of --explain (default: the "
+            "budget's).",
         ),
     ] = None,
     precision: Annotated[

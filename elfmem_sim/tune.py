@@ -112,7 +112,8 @@ def tune(
         objectives: What to search for; by default everything that the scenarios can express.
         explain: A field: sweep this one alone and do nothing else.
         ranges: Least and largest value of fields to vary otherwise than by default.
-        seeds: Fresh seeds to judge recommendations on; by default the budget's.
+        seeds: Fresh seeds to judge recommendations on, or with ``explain`` seeds from 0 upwards;
+            by default the budget's.
         precision: Half-width, in pp, wanted of a difference in gain, planned from the defaults'
             gain; sets or checks ``seeds``.
         out: Results folder; by default one under ``runs/`` named after the study's digest.
@@ -149,6 +150,7 @@ def tune(
         if explain is None:
             run.complete(command, seeds, precision)
         else:
+            run.seeds = tuple(range(seeds or size.judging))
             run.explain(command, explain)
     return _read(results)
 

@@ -650,3 +650,20 @@ def test_an_interrupted_study_says_how_to_go_on_and_keeps_what_is_finished(
     assert not stop.value.code
     assert capsys.readouterr().err.startswith(f"runs: {kept} of 120 runs\n")
     assert Results(tmp_path / "out").finished
+
+
+# Records of another kind than replicates.
+
+
+def test_records_come_back_as_they_were(tmp_path):
+    results = Results(tmp_path / "out", ME)
+    results.append_records([{"a": 0.1}, {"a": [1, 2]}])
+    assert results.records_so_far(lambda record: record["a"]) == [0.1, [1, 2]]
+
+
+def test_a_record_that_cannot_be_parsed_names_its_line(tmp_path):
+    results = Results(tmp_path / "out", ME)
+    results.append_records([{"a": 1}, {"b": 1}])
+    with pytest.raises(UserError, match="expected a record") as refused:
+        results.records_so_far(lambda record: record["a"])
+    assert refused.value.where.endswith("line 3")

@@ -207,7 +207,7 @@ def test_a_sweep_shows_every_estimand_in_every_scenario(sweep):
 
 
 def test_at_the_default_a_sweep_is_an_ordinary_comparison(sweep, worlds, tmp_path):
-    ordinary = run(worlds, seeds=TINY.seeds, out=tmp_path, quiet=True).differences
+    ordinary = run(worlds, seeds=TINY.judging, out=tmp_path, quiet=True).differences
     expected = ordinary.set_index(["scenario", "estimand"])
     table = sweep.tables["sweep"]
     rows = table[table["value"] == 0.35].set_index(["scenario", "estimand"])
@@ -221,6 +221,11 @@ def test_the_fields_value_reaches_elfmem(sweep):
     rows = table[(table["scenario"] == "moving") & (table["estimand"] == "amendments_per_year")]
     by_value = rows.set_index("value")["mean"]
     assert by_value[0.05] > by_value[0.65]
+
+
+def test_a_sweep_has_as_many_seeds_as_asked_for(worlds, tmp_path):
+    found = tune(worlds, budget=TINY, explain="top_n", seeds=5, out=tmp_path, quiet=True)
+    assert set(found.tables["sweep"]["n"]) == {5}
 
 
 def test_a_sweep_has_a_figure_and_no_page(sweep):

@@ -19,6 +19,7 @@ from elfmem_sim.tuning.words import (
     idle_fields,
     idle_sentence,
     importance_sentences,
+    morris_sentence,
     page,
     steadiness,
     yaml_text,
@@ -153,8 +154,8 @@ def test_the_page_says_when_a_recommendation_is_the_defaults():
 
 def test_changed_settings_stand_out():
     text = page(findings())
-    assert "| `drift_threshold` | 0.35 | **0.2** |" in text
-    assert "| `top_n` | 50 | 50 |" in text
+    assert "| `drift_threshold` | 0.05 to 0.65 | 0.35 | **0.2** |" in text
+    assert "| `top_n` | 12 to 200 | 50 | 50 |" in text
 
 
 # Robustness.
@@ -218,6 +219,22 @@ def test_a_constant_objective_has_words_instead_of_indices():
 def test_objectives_with_the_same_values_are_told_once():
     same = sobol({"top_n": 0.2}, objective="calls", same_as="amendments")
     assert "same values as amendments" in importance_sentences(findings(sobol=same))[0]
+
+
+def morris(**effects):
+    rows = [("gain_mean", name, "pp", e, 0.5, e, 0.1, 6) for name, e in effects.items()]
+    columns = ["objective", "field", "unit", "mean_absolute", "mcse", "mean", "spread", "n"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def test_the_screening_names_the_strongest_fields_with_their_errors():
+    text = morris_sentence(morris(top_n=1.0, drift_threshold=9.0, window_hours=0.0))
+    assert "`drift_threshold` 9.0 ± 0.5 pp and `top_n` 1.0 ± 0.5 pp" in text
+    assert "2 of 3 fields moved it at all" in text
+
+
+def test_a_screening_without_effects_says_nothing():
+    assert morris_sentence(morris(top_n=0.0)) == ""
 
 
 def test_a_field_is_idle_if_it_is_shown_to_do_nothing_anywhere():

@@ -43,7 +43,7 @@ class Budget:
         grid: Values a field takes in its sweep.
         trials: Trials of the search.
         population: Trials a generation.
-        judging: Fresh seeds to judge recommendations on.
+        judging: Fresh seeds to judge recommendations on; seeds of a sweep that is run alone.
         robustness: Fresh seeds under each other assumption.
         gates: Fresh seeds for the gates.
     """
@@ -62,7 +62,7 @@ class Budget:
 BUDGETS: Mapping[str, Budget] = {
     # About 11,000 and 290,000 runs, at 15 to 35 ms of one core each.
     "quick": Budget(
-        seeds=4, trajectories=5, base=32, grid=5, trials=100, population=20, judging=40,
+        seeds=4, trajectories=5, base=32, grid=7, trials=100, population=20, judging=40,
         robustness=6, gates=8,
     ),
     "full": Budget(

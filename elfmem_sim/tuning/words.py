@@ -82,7 +82,7 @@ def page(f: Findings) -> str:
         "## Which gate binds at the defaults\n",
         *_paragraphs(gate_sentences(f.gates)),
         "## What matters\n",
-        *_paragraphs([*importance_sentences(f), idle_sentence(f)]),
+        *_paragraphs([*importance_sentences(f), morris_sentence(f.morris), idle_sentence(f)]),
         "## The search\n",
         *_paragraphs([search_sentence(f)]),
         "The rules, fixed before the run:\n",
@@ -264,6 +264,21 @@ def importance_sentences(f: Findings) -> list[str]:
     return sentences
 
 
+def morris_sentence(morris: pd.DataFrame) -> str:
+    """Say what the screening found for the first objective."""
+    if morris.empty or not morris["mean_absolute"].any():
+        return ""
+    moved = morris[morris["mean_absolute"] > 0.0]
+    part = moved[moved["objective"] == moved["objective"].iloc[0]]
+    strong = part.sort_values("mean_absolute", ascending=False, kind="stable").head(3)
+    words = [f"`{r.field}` {r.mean_absolute:.1f} ± {r.mcse:.1f} {r.unit}" for r in _rows(strong)]
+    return (
+        f"Morris's screening, mean absolute effect on {_plain(str(part['objective'].iloc[0]))} of "
+        f"crossing a field's range (± Monte-Carlo error, {part['n'].iloc[0]} trajectories): "
+        f"{_listed(words)}; {len(part)} of {morris['field'].nunique()} fields moved it at all."
+    )
+
+
 def idle_fields(sobol: pd.DataFrame) -> list[str]:
     """Return the fields that are shown to do nothing to speak of in any objective."""
     if sobol.empty:
@@ -307,7 +322,7 @@ def rule_sentence() -> str:
 
 def settings_rows(f: Findings) -> tuple[list[str], Rows]:
     """Return header and rows of the settings, changes in bold."""
-    header = ["field", "default", *f.recommended]
+    header = ["field", "varied", "default", *f.recommended]
     rows = []
     for field in f.fields:
         cells = [
@@ -316,7 +331,8 @@ def settings_rows(f: Findings) -> tuple[list[str], Rows]:
             else _value(c[field.name])
             for c in f.recommended.values()
         ]
-        rows.append([f"`{field.name}`", _value(field.default), *cells])
+        varied = f"{field.range.low:g} to {field.range.high:g}"
+        rows.append([f"`{field.name}`", varied, _value(field.default), *cells])
     return header, rows
 
 
