@@ -62,7 +62,7 @@ class Budget:
 BUDGETS: Mapping[str, Budget] = {
     # About 11,000 and 290,000 runs, at 15 to 35 ms of one core each.
     "quick": Budget(
-        seeds=4, trajectories=5, base=32, grid=7, trials=100, population=20, judging=40,
+        seeds=4, trajectories=6, base=64, grid=7, trials=160, population=20, judging=40,
         robustness=6, gates=8,
     ),
     "full": Budget(
