@@ -17,8 +17,9 @@ from elfmem_sim.tuning.space import Config, Field, changed
 MARGIN = 0.5
 """Tax or harm, in pp, that counts as none: the margin of ADR 0004's claims."""
 
-TOLERANCE = {"pp": 0.25, "%": 0.25, "a year": 0.25}
-"""By how much, in the objective's unit, a simpler setting may be worse: half of ``MARGIN``."""
+TOLERANCE = {"pp": 0.25, "%": 1.0, "a year": 1.0}
+"""By how much, in the objective's unit, a simpler setting may be worse: half of ``MARGIN`` in
+quality, one percent of similarity, one amendment or call a year."""
 
 _NEVER_MORE = ("harm_adversarial", "harm_poor_proposer", "retention")
 

@@ -311,12 +311,13 @@ def search_sentence(f: Findings) -> str:
 
 def rule_sentence() -> str:
     """Say what all rules share."""
+    limits = [f"{limit:g} {unit}" for unit, limit in TOLERANCE.items()]
     return (
         f"Every rule asks for a tax of at most {MARGIN:g} pp (or the defaults', if larger), lets "
         "the defaults compete, and prefers fewer amendments, then fewer changes, among equals. "
         "What a rule picked is made simpler: fields go back to the default, the least important "
-        f"first, as long as no objective is worse than the pick's by more than "
-        f"{TOLERANCE['pp']:g} of its unit."
+        "first, as long as no objective is worse than the pick's by more than "
+        f"{_listed(limits)}, by its unit."
     )
 
 
