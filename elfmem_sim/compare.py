@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from elfmem_sim.fields import ESTIMANDS
 from elfmem_sim.stats import Estimate, mean_interval, paired_difference, two_seed_percentile
 
 PERCENT = 100.0
@@ -22,18 +23,7 @@ SHARES = frozenset(
 )
 """Estimands reported in percent; their differences are in percentage points."""
 
-ESTIMANDS = (
-    "quality_ratio",
-    "quality_ratio_over_time",
-    "recent_reach",
-    "ego_moat",
-    "const_align_to_self",
-    "retention",
-    "es_concentration",
-    "rescore_damage",
-    "amendments_per_year",
-    "proposer_calls_per_year",
-)
+SUMMARISED = (*ESTIMANDS, "es_concentration", "rescore_damage")
 """Estimands of every summary, in order."""
 
 

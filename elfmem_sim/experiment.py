@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from elfmem_sim.arms import get_arm
-from elfmem_sim.compare import ESTIMANDS, against_control, summarise
+from elfmem_sim.compare import SUMMARISED, against_control, summarise
 from elfmem_sim.errors import UserError
 from elfmem_sim.figures import quality_over_time
 from elfmem_sim.progress import ProgressReport
@@ -162,8 +162,8 @@ def _complete(
         done = [replicate for by_seed in found.values() for replicate in by_seed.values()]
         table = tidy(cells, found)
         control = cells[0].arm.name
-        summary = summarise(table, ESTIMANDS)
-        differences = against_control(table, control, ESTIMANDS)
+        summary = summarise(table, SUMMARISED)
+        differences = against_control(table, control, SUMMARISED)
         if precision is None:
             break
         frame = differences if len(differences) else summary

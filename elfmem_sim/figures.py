@@ -136,7 +136,7 @@ def two_seed_distributions(effects: "pd.DataFrame") -> bytes:
     Returns:
         A PNG, the same bytes for the same data.
     """
-    return _png(_two_seed_figure(effects))
+    return png_of(_two_seed_figure(effects))
 
 
 def _two_seed_figure(effects: "pd.DataFrame") -> "Figure":

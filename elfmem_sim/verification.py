@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from elfmem_sim.claims import ClaimFile, load_claims
-from elfmem_sim.compare import ESTIMANDS, against_control, summarise
+from elfmem_sim.compare import SUMMARISED, against_control, summarise
 from elfmem_sim.figures import quality_over_time
 from elfmem_sim.protocol import (
     Evidence,
@@ -155,8 +155,8 @@ def _files(evidence: Evidence, found: Found) -> dict[str, pd.DataFrame | bytes |
     series = over_time(evidence.own, found)
     files["over_time.csv"] = series
     own = tidy(evidence.own, found)
-    files["summary.csv"] = summarise(own, ESTIMANDS)
-    differences = against_control(own, record.protocol.control, ESTIMANDS)
+    files["summary.csv"] = summarise(own, SUMMARISED)
+    differences = against_control(own, record.protocol.control, SUMMARISED)
     files["differences.csv"] = differences
     diamonds = " (diamonds: published, mean of two seeds)" if record.published else ""
     files["quality.png"] = quality_over_time(
