@@ -107,9 +107,16 @@ def _counted(claims: list[dict[str, Any]]) -> str:
     return f"of {len(words)} claims {counts}"
 
 
+def tuning() -> str:
+    """What the tuning's page would change, above its table of settings."""
+    page = (ROOT / "results" / "tuning" / "report.md").read_text(encoding="utf-8")
+    answer = page.split("## What we would change\n")[1].split("\n| ")[0]
+    return answer.strip() + "\n"
+
+
 def rewritten(text: str) -> str:
     """The README's text with every quoting part made anew."""
-    parts = {"findings": findings(), "verdicts": verdicts(), "audit": audit()}
+    parts = {"findings": findings(), "verdicts": verdicts(), "audit": audit(), "tuning": tuning()}
     for name, content in parts.items():
         part = re.compile(f"<!-- {name}: begin -->\n.*?<!-- {name}: end -->", re.S)
         if not part.search(text):
