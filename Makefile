@@ -30,7 +30,7 @@ results: $(VENV)/ready
 	$(BIN)/elfmem-sim verify adr-0003 --seeds 1000 --out results/adr-0003 --overwrite
 	$(BIN)/elfmem-sim verify adr-0004 --seeds 1000 --out results/adr-0004 --overwrite
 	$(BIN)/elfmem-sim verify all --out results/audit --overwrite
-	$(BIN)/elfmem-sim run $(PUBLISHED) $(FIXED) --seeds 200 --sweep horizon_days=1825,3650 \
+	$(BIN)/elfmem-sim run $(PUBLISHED) $(FIXED) --seeds 100 --sweep horizon_days=1825,3650 \
 		--out results/horizon --overwrite
 	$(BIN)/elfmem-sim run $(PUBLISHED) --arm architecture_m --arm model_c --arm model_d --seeds 200 \
 		--sweep ego.alpha=0.02,0.1 --sweep ego.gain=0.5,2 --sweep ego.loss=0.1,1 \
