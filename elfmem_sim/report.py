@@ -20,8 +20,9 @@ _CONCLUSIONS = {
     "ABOVE": "Changes in size",
     "BELOW": "Changes in size",
     "CONTRADICTED": "Does not stand",
-    "INCONCLUSIVE": "Open",
+    "INCONCLUSIVE": "Not shown",
 }
+_NONE = 1.0  # a published effect below the point by which single figures are judged is none
 
 _UNBOUNDED = 10_000  # columns; a table takes only those that it needs
 
@@ -238,15 +239,29 @@ def conclusion(v: Verdict) -> str:
     """Return one plain sentence on what a verdict does to its claim."""
     if v.verdict == "HELD":
         return f"**Stands.** {v.statement} No violation on {v.n:,} occasions."
-    size = f"{v.estimate:.2f} {v.unit}".strip()
-    measured = f"measured {size} ({interval(v.low, v.high, 2)}; n = {v.n:,})"
+    if v.unit == "%":  # a share of figures or of reviews, whose detail says of what
+        return f"**{_CONCLUSIONS[v.verdict]}.** {v.statement} {v.detail}."
+    digits = 2 if v.unit else 3
+    size = f"{v.estimate:.{digits}f} {v.unit}".strip()
+    measured = f"measured {size} ({interval(v.low, v.high, digits)}; n = {v.n:,})"
+    change = _change(v)
+    if change:
+        return f"**Changes.** {v.statement} {change}: {measured}."
+    return f"**{_CONCLUSIONS[v.verdict]}.** {v.statement} It is {measured}."
+
+
+def _change(v: Verdict) -> str:
+    """Say how an effect is another one than published; nothing if only its size differs."""
+    nothing = v.low <= 0.0 <= v.high
     if v.verdict in ("ABOVE", "BELOW"):
         claimed = v.published or 1.0  # a range without a single figure is of gains
-        if v.low <= 0.0 <= v.high:
-            return f"**Changes.** {v.statement} No effect is left: {measured}."
+        if nothing:
+            return "No effect is left"
         if (claimed < 0.0) != (v.estimate < 0.0):
-            return f"**Changes.** {v.statement} The effect has the other sign: {measured}."
-    return f"**{_CONCLUSIONS[v.verdict]}.** {v.statement} It is {measured}."
+            return "The effect has the other sign"
+        return "There is an effect" if abs(claimed) < _NONE else ""
+    gone = nothing and v.published is not None and not v.low <= v.published <= v.high
+    return "No effect is left" if v.verdict == "INCONCLUSIVE" and gone else ""
 
 
 def audit_rows(table: "pd.DataFrame") -> tuple[list[str], Rows]:

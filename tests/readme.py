@@ -13,9 +13,14 @@ ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 
 
+def audited() -> list[dict[str, Any]]:
+    path = ROOT / "results" / "audit" / "claims.json"
+    return list(json.loads(path.read_text(encoding="utf-8")))
+
+
 def claims() -> dict[str, dict[str, Any]]:
-    path = ROOT / "results" / "adr-0004" / "claims.json"
-    return {claim["id"]: claim for claim in json.loads(path.read_text(encoding="utf-8"))}
+    """ADR 0004's claims, as the audit judges them."""
+    return {claim["id"]: claim for claim in audited() if claim["adr"] == "0004"}
 
 
 def quoted(claim: dict[str, Any]) -> str:
@@ -65,11 +70,6 @@ def verdicts() -> str:
         effect = f"{claim['estimate']:.{digits}f} {claim['unit']}"
         rows.append([claim["statement"], claim["verdict"], effect, interval, f"{claim['n']:,}"])
     return markdown_table(["claim", "verdict", "effect", "interval", "n"], rows)
-
-
-def audited() -> list[dict[str, Any]]:
-    path = ROOT / "results" / "audit" / "claims.json"
-    return list(json.loads(path.read_text(encoding="utf-8")))
 
 
 def audit() -> str:

@@ -428,7 +428,7 @@ CONCLUSIONS = {
     "ABOVE": f"**Changes in size.** It gains. It is {MEASURED}.",
     "BELOW": f"**Changes in size.** It gains. It is {MEASURED}.",
     "CONTRADICTED": f"**Does not stand.** It gains. It is {MEASURED}.",
-    "INCONCLUSIVE": f"**Open.** It gains. It is {MEASURED}.",
+    "INCONCLUSIVE": f"**Not shown.** It gains. It is {MEASURED}.",
     "HELD": "**Stands.** It gains. No violation on 400 occasions.",
 }
 
@@ -476,7 +476,23 @@ def test_an_effect_of_the_same_sign_changes_in_size_only(published, estimate):
 
 def test_a_number_without_a_unit_is_measured_without_one():
     bare = conclusion(verdict(unit="", n=20_000))
-    assert bare.endswith("It is measured 11.53 (10.81 to 12.24; n = 20,000).")
+    assert bare.endswith("It is measured 11.526 (10.811 to 12.244; n = 20,000).")
+
+
+def test_an_effect_where_none_was_published_is_said_to_be_there():
+    found = verdict(verdict="BELOW", estimate=-3.5, low=-3.6, high=-3.4, published=-0.1)
+    assert conclusion(found).startswith("**Changes.** It gains. There is an effect: measured -3.50")
+
+
+@pytest.mark.parametrize(("published", "gone"), [(4.6, True), (0.1, False), (None, False)])
+def test_a_published_effect_that_a_tight_interval_around_zero_excludes_is_gone(published, gone):
+    found = verdict(verdict="INCONCLUSIVE", estimate=0.0, low=-0.3, high=0.3, published=published)
+    assert ("No effect is left" in conclusion(found)) == gone
+
+
+def test_a_share_is_told_by_its_detail():
+    found = verdict(verdict="CONTRADICTED", unit="%", detail="0 of 36 reviews could judge")
+    assert conclusion(found) == "**Does not stand.** It gains. 0 of 36 reviews could judge."
 
 
 # --- the audit ---
