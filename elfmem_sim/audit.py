@@ -11,7 +11,8 @@ import pandas as pd
 from elfmem_sim import objective
 from elfmem_sim.arms import ARMS
 from elfmem_sim.claims import claim_file_names, load_claims
-from elfmem_sim.compare import against_control
+from elfmem_sim.compare import PERCENT, against_control
+from elfmem_sim.fields import KNOBS
 from elfmem_sim.figures import two_seed_distributions
 from elfmem_sim.progress import ProgressReport
 from elfmem_sim.protocol import (
@@ -27,6 +28,7 @@ from elfmem_sim.protocol import (
 from elfmem_sim.report import audit_markdown
 from elfmem_sim.review import require_elfmem
 from elfmem_sim.scenario import load_scenario
+from elfmem_sim.stats import mean_interval
 from elfmem_sim.store import Results, identity_of, tidy
 from elfmem_sim.streams import generator
 from elfmem_sim.study import Cell, code_digest, release_workers, run_study
@@ -231,7 +233,11 @@ def _climber_cells(n: int) -> Iterator[Cell]:
 def _climb(
     cells: Sequence[Cell], results: Results, found: Found, *, workers: int, quiet: bool
 ) -> pd.DataFrame:
-    """Run the self-architect with sound, published and blind objectives, beside the fixed arms."""
+    """Run the self-architect with sound, published and blind objectives, beside the fixed arms.
+
+    Columns as :func:`elfmem_sim.compare.against_control` returns them; rows with the estimand
+    ``moved`` give the share of runs that leave the starting knobs.
+    """
     with ProgressReport("the self-architect's objectives", quiet=quiet) as report:
         runs = run_study(
             cells,
@@ -245,7 +251,26 @@ def _climb(
     for control in (*FIXED, "self_architect", "self_architect_blind"):
         compared = against_control(table, control, ["quality_ratio"])
         parts.append(compared[compared["arm"].isin(CLIMBERS)])
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat([_moved(table), *parts], ignore_index=True)
+
+
+def _moved(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of runs that end with other knobs than they began with, in percent."""
+    rows = []
+    for (scenario, name), part in table[table["arm"].isin(CLIMBERS)].groupby(
+        ["scenario", "arm"], sort=False
+    ):
+        arm = ARMS[str(name)]
+        assert arm.ego is not None
+        ego = (arm.ego.alpha, arm.ego.distribute, arm.ego.queries_per_day)
+        start = (arm.constitution_weight, *ego)
+        moved = (part[list(KNOBS)].to_numpy(float) != start).any(axis=1)
+        e = mean_interval(PERCENT * moved)
+        rows.append((scenario, name, "start", "", "moved", e.mean, e.mcse, e.low, e.high, e.n))
+    columns = [
+        "scenario", "arm", "control", "variant", "estimand", "mean", "mcse", "low", "high", "n",
+    ]  # fmt: skip
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _objectives(n: int, *, workers: int, quiet: bool) -> dict[str, pd.DataFrame]:

@@ -302,6 +302,7 @@ def audit_markdown(
         context: ``climbers.csv``, ``responses.csv``, ``choices.csv`` and ``worlds.csv``.
         notes: What the reader should know about how it came about.
     """
+    keys = ["scenario", "arm", "control"]
     parts = [
         "# The published evidence, audited\n",
         "Every quantitative claim of elfmem's decision records 0001 to 0004, replayed at the "
@@ -347,7 +348,8 @@ def audit_markdown(
         "with a coin for an objective (blind), and with sounder ones: eight queries common to all "
         "candidates, 200 common queries, and a rollout of 28 days. Each arm minus each control, "
         "in quality ratio, paired within seed.\n",
-        markdown_table(*estimate_rows(context["climbers.csv"], ["scenario", "arm", "control"])),
+        *(f"{line}\n" for line in climber_lines(context["climbers.csv"])),
+        markdown_table(*estimate_rows(_quality(context["climbers.csv"]), keys)),
         "## Threats to validity\n",
         "\n".join(f"- {threat}" for threat in (*THREATS, *REVIEW_THREATS)) + "\n",
     ]
@@ -443,6 +445,26 @@ def world_lines(worlds: "pd.DataFrame") -> list[str]:
                 f"({interval(row.low, row.high)}; n = {row.n:,})."
             )
     return lines
+
+
+def climber_lines(climbers: "pd.DataFrame") -> list[str]:
+    """Say which climbers move at all, and what that does to the verdict on the idea."""
+    lines = []
+    for name, part in climbers[climbers["estimand"] == "moved"].groupby("arm", sort=False):
+        shares = ", ".join(f"{mean:.0f} %" for mean in part["mean"])
+        scenarios = ", ".join(scenario.rsplit("/")[-1] for scenario in part["scenario"])
+        if (part["mean"] == 0.0).all():
+            lines.append(
+                f"{name}: in none of {part['n'].sum():,} runs does it leave the parameters that it "
+                "starts with: by its valuation no step is ever better."
+            )
+        else:
+            lines.append(f"{name}: leaves its starting parameters in {shares} ({scenarios}).")
+    return lines
+
+
+def _quality(table: "pd.DataFrame") -> "pd.DataFrame":
+    return table[table["estimand"] == "quality_ratio"]
 
 
 def sight_lines(responses: "pd.DataFrame") -> list[str]:

@@ -18,6 +18,7 @@ from elfmem_sim.arms import ARMS
 from elfmem_sim.audit import CLIMBED, CLIMBERS, FIXED, QUANTILES, audit
 from elfmem_sim.claims import claim_file_names, load_claims
 from elfmem_sim.errors import UserError
+from elfmem_sim.fields import KNOBS
 from elfmem_sim.protocol import Sizes, last_day_only
 from elfmem_sim.scenario import load_scenario
 from elfmem_sim.stats import paired_difference
@@ -200,13 +201,21 @@ def test_every_climber_is_compared_with_every_control_in_every_scenario(small):
         if arm != control
     }
     keys = ["scenario", "arm", "control"]
-    found = list(small.climbers[keys].itertuples(index=False, name=None))
+    rows = small.climbers[small.climbers["estimand"] == "quality_ratio"]
+    found = list(rows[keys].itertuples(index=False, name=None))
     assert (len(found), set(found)) == (len(expected), expected)
-    assert set(small.climbers["estimand"]) == {"quality_ratio"}
+
+
+@pytest.mark.parametrize("arm", CLIMBERS)
+def test_a_climber_has_moved_if_any_knob_is_not_where_it_started(small, runs, arm):
+    own = small.climbers.query("estimand == 'moved' and arm == @arm").set_index("scenario")["mean"]
+    for scenario, share in own.items():
+        knobs = runs[(runs["scenario"] == scenario) & (runs["arm"] == arm)][list(KNOBS)]
+        assert share == 100.0 * (knobs.to_numpy(float) != (0.0, 0.0, 1.0, 2.0)).any(axis=1).mean()
 
 
 def test_a_climbers_difference_is_paired_by_seed(small, runs):
-    for row in small.climbers.itertuples():
+    for row in small.climbers[small.climbers["estimand"] == "quality_ratio"].itertuples():
         e = paired_difference(
             quality(runs, row.scenario, row.arm), quality(runs, row.scenario, row.control)
         )
