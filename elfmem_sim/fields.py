@@ -28,6 +28,18 @@ SNAPSHOT_FIELDS = (
 
 ``rescore_damage`` is the mean change that rescoring has made to established confidence so far."""
 
+PRODUCTION_FIELDS = (
+    *SNAPSHOT_FIELDS,
+    "self_frame_align",
+    "self_frame_blocks",
+    "answer_blocks",
+    "rejected",
+    "superseded",
+    "suppressed",
+    "decayed",
+)
+"""Columns of a production tier's snapshot; see :meth:`elfmem_sim.production.Life.measure`."""
+
 COUNTS = frozenset({"day", "const_alive", "n_blocks"})
 """Columns that hold whole numbers."""
 

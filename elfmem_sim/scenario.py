@@ -214,6 +214,35 @@ class Measurement(_Model):
     """A block younger than this counts as recent."""
 
 
+class Production(_Model):
+    """How a whole agent on elfmem's own API lives the scenario (the production tier only).
+
+    Its self, its constitution and what it learns on which day are the model tier's at the same
+    seed. A text points where the model's topic points, in the self's dimensions, and into a
+    direction of its own in all others: its wording. Queries have no wording, so similarity orders
+    texts as it does in the model.
+    """
+
+    dimension: Annotated[int, Field(ge=64, le=1024)] = 64
+    """Dimension of the embeddings; above the identity's own."""
+    wording: Annotated[float, Field(ge=0.0)] = 0.7
+    """Length of a text's wording beside its topic: two texts on one topic have a mean cosine of
+    1 / (1 + wording squared). By .7 elfmem takes next to none for a near-duplicate (.90)."""
+    attention_per_day: Annotated[int, Field(ge=0, le=1000)] = 5
+    """ATTENTION frames a day, each perhaps followed by an outcome (`workload.outcome_rate`). Fewer
+    than the model's queries, because elfmem reinforces everything that a frame returns."""
+    task_per_day: Annotated[int, Field(ge=0, le=1000)] = 0
+    """TASK frames a day, spread among the ATTENTION frames."""
+    self_per_day: Annotated[int, Field(ge=0, le=1000)] = 1
+    """SELF frames a day: the first opens the day, others are spread among the ATTENTION frames."""
+    rescore_every_days: Annotated[int, Field(ge=0)] = 7
+    """Days between elfmem's rescores, of as many blocks as it takes by default; 0 for never. From
+    0.20.0 on, a constitution that is never rescored is never proposed for amendment."""
+    principles: bool = False
+    """Whether the constitution is elfmem's own ten seed principles instead of topic blocks; the
+    principles then point where the topic blocks would."""
+
+
 class Scenario(_Model):
     """One world for agents to live in."""
 
@@ -233,6 +262,8 @@ class Scenario(_Model):
     """What the agent does on a day."""
     measurement: Measurement = Measurement()
     """When and how vitals are taken."""
+    production: Production = Production()
+    """How a whole agent on elfmem's own API lives it."""
 
     @model_validator(mode="after")
     def _inside_horizon(self) -> Self:

@@ -35,6 +35,8 @@ class Trajectory:
         rescored: Sum and number of the changes that rescoring made to established confidence.
         reviews: What each review did.
         amendments: The amendment log.
+        fields: Names of the snapshots' columns.
+        digest: Digest of everything the agent was shown and holds (production tier only).
     """
 
     scenario: str
@@ -49,10 +51,12 @@ class Trajectory:
     rescored: tuple[float, int] = (0.0, 0)
     reviews: tuple[ReviewRecord, ...] = ()
     amendments: tuple[Amendment, ...] = ()
+    fields: tuple[str, ...] = SNAPSHOT_FIELDS
+    digest: str = ""
 
     def final(self, field: str) -> float:
-        """Return ``field`` (one of ``SNAPSHOT_FIELDS``) on the last measured day."""
-        return float(self.snapshots[-1, SNAPSHOT_FIELDS.index(field)])
+        """Return ``field`` (one of ``fields``) on the last measured day."""
+        return float(self.snapshots[-1, self.fields.index(field)])
 
 
 def simulate(
@@ -270,7 +274,7 @@ def as_record(trajectory: Trajectory, arm: Arm) -> dict[str, Any]:
         "scenario": trajectory.scenario,
         "arm": trajectory.arm,
         "seed": trajectory.seed,
-        "snapshots": [_snapshot(row) for row in trajectory.snapshots.tolist()],
+        "snapshots": [_snapshot(trajectory.fields, row) for row in trajectory.snapshots.tolist()],
         "n_blocks": trajectory.n_blocks,
         "self_query_concentration": trajectory.self_query_concentration,
     }
@@ -286,10 +290,10 @@ def as_record(trajectory: Trajectory, arm: Arm) -> dict[str, Any]:
     return record
 
 
-def _snapshot(row: list[float]) -> dict[str, float]:
+def _snapshot(fields: tuple[str, ...], row: list[float]) -> dict[str, float]:
     snapshot = {
         name: int(value) if name in COUNTS else value
-        for name, value in zip(SNAPSHOT_FIELDS, row, strict=True)
+        for name, value in zip(fields, row, strict=True)
     }
     # The self-architect's published table has another name for the same share.
     snapshot["bedrock_moat"] = snapshot["ego_moat"]

@@ -1,16 +1,17 @@
 """elfmem on a thin connection: its statements go straight to ``sqlite3``, without an event loop.
 
 elfmem's operations take an ``AsyncConnection`` or an ``AsyncEngine`` and use a small part of them.
-The classes here offer that part over one synchronous connection, at a fraction of the cost; a test
-holds every result against SQLAlchemy's own asynchronous engine.
+The classes here offer that part over one synchronous connection, at a fraction of the cost; tests
+hold every result against SQLAlchemy's own asynchronous engine.
 """
 
 import sqlite3
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
+Processor = Callable[[Any], Any]
 
 
 def drive(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -24,22 +25,54 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 class _Rows:
-    """The part of SQLAlchemy's result interface that elfmem uses, over a ``sqlite3`` cursor."""
+    """The part of SQLAlchemy's result interface that elfmem uses, over a ``sqlite3`` cursor.
 
-    def __init__(self, cursor: sqlite3.Cursor) -> None:
+    Args:
+        cursor: An executed cursor.
+        processors: Conversions of the columns that need one, by position.
+    """
+
+    def __init__(
+        self, cursor: sqlite3.Cursor, processors: tuple[tuple[int, Processor], ...] = ()
+    ) -> None:
         self._cursor = cursor
+        self._processors = processors
 
     def fetchall(self) -> list[Any]:
-        return self._cursor.fetchall()
+        rows = self._cursor.fetchall()
+        return [self._processed(row) for row in rows] if self._processors else rows
+
+    all = fetchall
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.fetchall())
+
+    def fetchone(self) -> Any:
+        row = self._cursor.fetchone()
+        return row if row is None else self._processed(row)
 
     def first(self) -> Any:
-        row = self._cursor.fetchone()
+        row = self.fetchone()
         self._cursor.close()
         return row
 
+    def scalar(self) -> Any:
+        row = self.first()
+        return None if row is None else row[0]
+
     def mappings(self) -> "_Mappings":
-        self._cursor.row_factory = sqlite3.Row
-        return _Mappings(self._cursor.fetchall())
+        names = [column[0] for column in self._cursor.description]
+        return _Mappings([dict(zip(names, row)) for row in self.fetchall()])  # noqa: B905
+
+    @property
+    def rowcount(self) -> int:
+        return self._cursor.rowcount
+
+    def _processed(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        values = list(row)
+        for place, processor in self._processors:
+            values[place] = processor(values[place])
+        return tuple(values)
 
 
 class _Mappings(list[Any]):
@@ -48,10 +81,10 @@ class _Mappings(list[Any]):
 
 
 class ThinConnection:
-    """Stands where elfmem expects an ``AsyncConnection``: textual SQL goes straight to sqlite3.
+    """Stands where elfmem expects an ``AsyncConnection``: statements go straight to sqlite3.
 
-    Core statements go through SQLAlchemy's own synchronous engine on the same connection; they
-    occur only in accept and revert.
+    Core statements are compiled once for each form that they take. The few that a plan cannot
+    represent go through SQLAlchemy's own synchronous engine on the same connection.
     """
 
     def __init__(self, database: sqlite3.Connection) -> None:
@@ -63,16 +96,104 @@ class ThinConnection:
         from sqlalchemy import TextClause
 
         if isinstance(statement, TextClause):
-            return _Rows(self.database.execute(statement.text, parameters or {}))
+            return _Rows(self._run(statement.text, parameters or {}))
+        plan, binds = (None, ()) if parameters else _planned(statement)
+        if plan is not None:
+            return _Rows(self._run(*plan.filled(binds)), plan.processors)
         if self._core is None:
             self._core = _core_connection(self.database)
         return self._core.execute(statement, parameters)
+
+    def _run(self, sql: str, parameters: Mapping[str, Any]) -> sqlite3.Cursor:
+        try:
+            return self.database.execute(sql, parameters)
+        except sqlite3.Error as error:
+            # elfmem forgives some errors of the database, by SQLAlchemy's name for them.
+            from sqlalchemy import exc
+
+            kind = getattr(exc, type(error).__name__, exc.DBAPIError)
+            raise kind(sql, cast(Any, parameters), error) from error
 
     def finish(self, *, commit: bool) -> None:
         """End the transaction."""
         if self._core is not None:
             (self._core.commit if commit else self._core.rollback)()
         (self.database.commit if commit else self.database.rollback)()
+
+    def close(self) -> None:
+        """Close the database."""
+        if self._core is not None:
+            self._core.close()
+        self.database.close()
+
+
+class _Plan:
+    """A Core statement's SQL, with the places of its values, for all statements of its form."""
+
+    def __init__(self, statement: Any, binds: Any) -> None:
+        from sqlalchemy.dialects import sqlite
+
+        dialect = sqlite.dialect(paramstyle="named")
+        compiled = statement.compile(dialect=dialect)
+        place = {bind.key: i for i, bind in enumerate(binds)}
+        self.constants: dict[str, Any] = {}
+        self.values: list[tuple[str, int, Processor | None]] = []
+        self.lists: list[tuple[str, str, int, Processor | None]] = []
+        prefetched = {column.key: column.default.arg for column in compiled.insert_prefetch}
+        for bind, name in compiled.bind_names.items():
+            processor = bind.type.dialect_impl(dialect).bind_processor(dialect)
+            if bind.expanding:
+                self.lists.append((name, f"__[POSTCOMPILE_{name}]", place[bind.key], processor))
+            elif bind.key in place:
+                self.values.append((name, place[bind.key], processor))
+            else:
+                self.constants[name] = prefetched[bind.key]
+        self.sql = compiled.string
+        self.processors: tuple[tuple[int, Processor], ...] = ()
+        if statement.is_select:
+            found = (
+                column.type.dialect_impl(dialect).result_processor(dialect, None)
+                for column in statement.selected_columns
+            )
+            self.processors = tuple((i, p) for i, p in enumerate(found) if p is not None)
+
+    def filled(self, binds: Any) -> tuple[str, dict[str, Any]]:
+        """Return SQL and parameters for a statement with these values."""
+        sql, parameters = self.sql, dict(self.constants)
+        for name, place, processor in self.values:
+            value = binds[place].effective_value
+            parameters[name] = value if processor is None else processor(value)
+        for name, mark, place, processor in self.lists:
+            values = binds[place].effective_value
+            names = [f"{name}_{i}" for i in range(len(values))]
+            # As SQLAlchemy has it, an empty list is a query without rows.
+            listed = ", ".join(f":{each}" for each in names) or "SELECT 1 WHERE 1 != 1"
+            sql = sql.replace(mark, listed)
+            parameters.update(zip(names, map(processor, values) if processor else values, strict=True))
+        return sql, parameters
+
+
+_plans: dict[Any, _Plan | None] = {}
+
+
+def _planned(statement: Any) -> tuple[_Plan | None, Any]:
+    """Return the plan for a Core statement, or None if it needs all of SQLAlchemy, and its values.
+
+    The key by which SQLAlchemy itself caches what it compiles has no public name.
+    """
+    key = statement._generate_cache_key()
+    if key is None:
+        return None, ()
+    form, binds = key[0], key[1]
+    if form not in _plans:
+        _plans[form] = _Plan(statement, binds) if _plain(statement) else None
+    return _plans[form], binds
+
+
+def _plain(statement: Any) -> bool:
+    if statement.is_insert:  # a key that the database makes up is asked for afterwards
+        return statement.table.autoincrement_column is None and not statement._returning
+    return bool(statement.is_select or statement.is_update or statement.is_delete)
 
 
 _handover: list[sqlite3.Connection] = []
@@ -93,18 +214,28 @@ def _core_connection(database: sqlite3.Connection) -> Any:
 
 
 class ThinEngine:
-    """Stands where elfmem expects an ``AsyncEngine``: hands out the one connection."""
+    """Stands where elfmem expects an ``AsyncEngine``: hands out the one connection.
 
-    def __init__(self, connection: ThinConnection) -> None:
+    Args:
+        connection: The connection.
+        keep: Whether :meth:`begin` commits; if not, everything is rolled back, so that elfmem can
+            be asked what it would answer without a trace.
+    """
+
+    def __init__(self, connection: ThinConnection, *, keep: bool = True) -> None:
         self._connection = connection
+        self._keep = keep
 
     def connect(self) -> "_Transaction":
         """Return a context that rolls back what it did not commit."""
         return _Transaction(self._connection, commit=False)
 
     def begin(self) -> "_Transaction":
-        """Return a context that commits unless it fails."""
-        return _Transaction(self._connection, commit=True)
+        """Return a context that commits unless it fails, or the engine keeps nothing."""
+        return _Transaction(self._connection, commit=self._keep)
+
+    async def dispose(self) -> None:
+        """Do nothing: the database belongs to whoever opened it."""
 
 
 class _Transaction:

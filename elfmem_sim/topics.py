@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 PREFIX = "topic "
+QUERY = "? "
+"""Before a query's direction: no word of it is in any block, so that elfmem's lexical search, which
+would find the word that all blocks share, has no part in the answer."""
+
 _HEX_PER_COMPONENT = 16
 
 
@@ -24,6 +28,22 @@ def encode_topics(topics: NDArray[np.float64]) -> list[str]:
 def encode_topic(topic: Vector) -> str:
     """Return the text of one direction, ``float64[dimension]``."""
     return encode_topics(topic[None, :])[0]
+
+
+def encode_query(topic: Vector) -> str:
+    """Return the text of a query for one direction, ``float64[dimension]``."""
+    return QUERY + encode_topic(topic).removeprefix(PREFIX)
+
+
+def decode_query(text: str) -> Vector:
+    """Undo :func:`encode_query`.
+
+    Raises:
+        ValueError: If the text is none.
+    """
+    if not text.startswith(QUERY):
+        raise ValueError(f"not a query: {text[:40]!r}")
+    return decode_topic(PREFIX + text.removeprefix(QUERY))
 
 
 def decode_topic(text: str) -> Vector:
