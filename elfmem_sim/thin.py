@@ -8,6 +8,7 @@ hold every result against SQLAlchemy's own asynchronous engine.
 import sqlite3
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from functools import cache
+from itertools import repeat
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
@@ -45,7 +46,7 @@ class _Rows:
     all = fetchall
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self.fetchall())
+        return map(self._processed, self._cursor) if self._processors else self._cursor
 
     def fetchone(self) -> Any:
         row = self._cursor.fetchone()
@@ -62,7 +63,8 @@ class _Rows:
 
     def mappings(self) -> "_Mappings":
         names = [column[0] for column in self._cursor.description]
-        return _Mappings([dict(zip(names, row)) for row in self.fetchall()])  # noqa: B905
+        # Row by row: a whole table at once would leave the processor's cache.
+        return _Mappings(map(dict, map(zip, repeat(names), self)))
 
     @property
     def rowcount(self) -> int:
@@ -75,9 +77,18 @@ class _Rows:
         return tuple(values)
 
 
-class _Mappings(list[Any]):
-    def first(self) -> Any:
-        return self[0] if self else None
+class _Mappings:
+    def __init__(self, rows: Iterator[dict[str, Any]]) -> None:
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return self._rows
+
+    def all(self) -> list[dict[str, Any]]:
+        return list(self._rows)
+
+    def first(self) -> dict[str, Any] | None:
+        return next(self._rows, None)
 
 
 class ThinConnection:
