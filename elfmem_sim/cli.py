@@ -50,6 +50,12 @@ Workers = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no tables.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of tables.")]
+Tier = Annotated[
+    str,
+    typer.Option(
+        "--tier", help="model, or production: whole agents on elfmem's API, a minute per year."
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -198,6 +204,7 @@ def run_command(
             help="Arm; may be repeated, the first is the control (default: baseline, review).",
         ),
     ] = None,
+    tier: Tier = "model",
     seeds: Seeds = None,
     precision: Precision = None,
     settings: Settings = None,
@@ -222,6 +229,7 @@ def run_command(
     outcome = run(
         scenarios,
         arms=arm or ["baseline", "review"],
+        tier=tier,
         seeds=seeds,
         precision=_precision(precision),
         settings=_settings(settings),
@@ -349,6 +357,11 @@ def replay_command(
     scenario: Annotated[str, typer.Argument(help="Shipped scenario or .toml file.")],
     arm: Annotated[str, typer.Option("--arm", help="Arm.")] = "baseline",
     seed: Annotated[int, typer.Option("--seed", help="Seed.")] = 0,
+    tier: Tier = "model",
+    days: Annotated[
+        int | None,
+        typer.Option("--days", help="Live only so many days.", show_default=False),
+    ] = None,
     daily: Annotated[bool, typer.Option("--daily", help="Measure every day.")] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say why each block was not proposed.")
@@ -362,8 +375,14 @@ def replay_command(
     from elfmem_sim.scenario import load_scenario, override
     from elfmem_sim.simulate import as_record, simulate
 
+    _check_tier(tier, days=days, explain=explain)
     world, build = override(load_scenario(scenario), get_arm(arm), _settings(settings))
-    run = simulate(world, build, seed, daily=daily, explain=explain)
+    if tier == "production":
+        from elfmem_sim.production import live
+
+        run = live(world, build, seed, daily=daily, days=days)
+    else:
+        run = simulate(world, build, seed, daily=daily, explain=explain)
     record = as_record(run, build)
     if as_json:
         _print_json(record)
@@ -375,6 +394,7 @@ def replay_command(
         "ego_moat",
         "const_align_to_self",
         "retention",
+        *(["self_frame_align"] if tier == "production" else []),
     ]
     rows = [[_cell(snapshot[name]) for name in fields] for snapshot in record["snapshots"]]
     report.print_table(f"{world.name}, arm {build.name}, seed {seed}", fields, rows)
@@ -384,6 +404,29 @@ def replay_command(
             report.print_table(
                 key, header, [[_cell(item.get(name)) for name in header] for item in record[key]]
             )
+    for note in record.get("notes", []):
+        print(note)
+
+
+def _check_tier(tier: str, *, days: int | None, explain: bool) -> None:
+    from elfmem_sim.fields import TIERS
+
+    if tier not in TIERS:
+        raise UserError(tier, f"one of {', '.join(TIERS)}", "Correct the tier.", "--tier")
+    if tier == "model" and days is not None:
+        raise UserError(
+            days,
+            "no --days on the model tier, which lives a scenario as it is",
+            "Write --set horizon_days=..., or --tier production.",
+            "--days",
+        )
+    if tier == "production" and explain:
+        raise UserError(
+            "--explain",
+            "the model tier, where elfmem can be asked again with its gates opened",
+            "Drop --explain or --tier production.",
+            "--explain",
+        )
 
 
 @scenarios_app.command("list")

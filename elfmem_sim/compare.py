@@ -19,6 +19,11 @@ SHARES = frozenset(
         "ego_moat",
         "const_align_to_self",
         "retention",
+        "self_frame_align",
+        "rejected",
+        "superseded",
+        "suppressed",
+        "decayed",
     }
 )
 """Estimands reported in percent; their differences are in percentage points."""

@@ -10,7 +10,9 @@ import pandas as pd
 from elfmem_sim.arms import get_arm
 from elfmem_sim.compare import SUMMARISED, against_control, summarise
 from elfmem_sim.errors import UserError
+from elfmem_sim.fields import TIERS
 from elfmem_sim.figures import quality_over_time
+from elfmem_sim.production import check_production, loss_note
 from elfmem_sim.progress import ProgressReport
 from elfmem_sim.protocol import MAX_SEEDS, check_precision, check_seeds, precision_note
 from elfmem_sim.report import run_markdown
@@ -21,6 +23,18 @@ from elfmem_sim.store import Results, identity_of, over_time, tidy
 from elfmem_sim.study import Cell, code_digest, run_study
 
 DEFAULT_SEEDS = 100
+DEFAULT_PRODUCTION_SEEDS = 8
+"""A production agent takes a minute for a year."""
+
+PRODUCTION_ESTIMANDS = (
+    *(name for name in SUMMARISED if name not in ("es_concentration", "rescore_damage")),
+    "self_frame_align",
+    "rejected",
+    "superseded",
+    "suppressed",
+    "decayed",
+)
+"""What the production tier estimates: elfmem has no ego strength, and adds when it rescores."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +68,14 @@ def run(
     overwrite: bool = False,
     workers: int = 1,
     quiet: bool = False,
+    tier: str = "model",
 ) -> Experiment:
     """Run scenarios and arms at common seeds and compare each arm with the first.
 
     Args:
         scenarios: Names of shipped scenarios or paths of TOML files.
         arms: Names of arms; the first is the control.
-        seeds: Seeds per cell, from 0 upwards; 100 by default.
+        seeds: Seeds per cell, from 0 upwards; by default 100, on the production tier 8.
         precision: Go on until the half-width of every quality ratio's paired difference (of every
             mean, if there is one arm) is at most this many pp.
         settings: Dotted keys and values, as ``--set`` takes them.
@@ -70,6 +85,7 @@ def run(
         overwrite: Whether a folder with other results may be emptied.
         workers: Processes; no number depends on it.
         quiet: Report no progress.
+        tier: ``model`` or ``production``.
 
     Raises:
         UserError: For wrong input; nothing already computed is lost.
@@ -77,13 +93,16 @@ def run(
     """
     check_seeds(seeds, least=1)
     check_precision(precision)
+    if tier not in TIERS:
+        raise UserError(tier, f"one of {', '.join(TIERS)}", "Correct the tier.", "--tier")
+    default = DEFAULT_PRODUCTION_SEEDS if tier == "production" else DEFAULT_SEEDS
     variants = dict(_variants(settings or {}, sweep or {}))
-    cells = _cells(scenarios, arms, variants, seeds or DEFAULT_SEEDS)
+    cells = _cells(scenarios, arms, variants, seeds or default, tier)
     labelled = [f"{cell.variant}:{cell.digest}" for cell in cells]
-    identity = identity_of((*labelled, seeds, precision, code_digest()))
+    identity = identity_of((*labelled, seeds, precision, code_digest(tier)))
     results = Results(out or Path("runs") / f"run-{identity[:8]}", identity, overwrite=overwrite)
     if not results.finished:
-        command = _command(scenarios, arms, settings or {}, sweep or {}, seeds, precision)
+        command = _command(scenarios, arms, settings or {}, sweep or {}, seeds, precision, tier)
         _complete(results, cells, command, precision=precision, workers=workers, quiet=quiet)
     manifest = results.manifest()
     return Experiment(
@@ -110,6 +129,7 @@ def _cells(
     arms: Sequence[str],
     variants: Mapping[str, Mapping[str, str]],
     n: int,
+    tier: str,
 ) -> list[Cell]:
     cells = []
     builds = [get_arm(arm) for arm in arms]
@@ -121,9 +141,11 @@ def _cells(
             for arm in builds:
                 own = {key: text for key, text in settings.items() if _concerns(key, arm, builds)}
                 world, build = override(scenario, arm, own)
-                if build.review is not None:
+                if tier == "production":
+                    check_production(world, build)
+                elif build.review is not None:
                     review_config(build.review)
-                cells.append(Cell(world, build, tuple(range(n)), label))
+                cells.append(Cell(world, build, tuple(range(n)), label, tier))
     names = [world.name for world in worlds]
     if len(set(names)) != len(names):
         raise UserError(
@@ -154,6 +176,8 @@ def _complete(
 ) -> None:
     done = results.replicates_so_far()
     notes: list[str] = []  # of the results; a repair is not part of them
+    tier = cells[0].tier
+    estimands = PRODUCTION_ESTIMANDS if tier == "production" else ESTIMANDS
     while True:
         with ProgressReport("runs", quiet=quiet) as report:
             found = run_study(
@@ -162,8 +186,8 @@ def _complete(
         done = [replicate for by_seed in found.values() for replicate in by_seed.values()]
         table = tidy(cells, found)
         control = cells[0].arm.name
-        summary = summarise(table, SUMMARISED)
-        differences = against_control(table, control, SUMMARISED)
+        summary = summarise(table, estimands)
+        differences = against_control(table, control, estimands)
         if precision is None:
             break
         frame = differences if len(differences) else summary
@@ -175,6 +199,10 @@ def _complete(
             break
         seeds = tuple(range(min(MAX_SEEDS, larger_n(n, widest, precision))))
         cells = [replace(cell, seeds=seeds) for cell in cells]
+    if tier == "production":
+        for (scenario, arm), rows in table.groupby(["scenario", "arm"], sort=False):
+            lost = rows[["rejected", "superseded", "suppressed"]].sum(axis=1)
+            notes += loss_note(float(lost.mean()), f"{scenario}, arm {arm}")
     series = over_time(cells, found)
     panels = series.assign(scenario=(series["scenario"] + " " + series["variant"]).str.strip())
     results.finish(
@@ -189,7 +217,8 @@ def _complete(
         {
             "kind": "run",
             "command": command,
-            "code": code_digest(),
+            "code": code_digest(tier),
+            "tier": tier,
             "notes": notes,
             "cells": [
                 {
@@ -212,8 +241,10 @@ def _command(
     sweep: Mapping[str, Sequence[str]],
     seeds: int | None,
     precision: float | None,
+    tier: str,
 ) -> str:
     parts = ["elfmem-sim", "run", *scenarios]
+    parts += [] if tier == "model" else ["--tier", tier]
     parts += [part for arm in arms for part in ("--arm", arm)]
     parts += [part for key, text in settings.items() for part in ("--set", f"{key}={text}")]
     for key, values in sweep.items():

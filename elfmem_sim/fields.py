@@ -38,7 +38,10 @@ PRODUCTION_FIELDS = (
     "suppressed",
     "decayed",
 )
-"""Columns of a production tier's snapshot; see :meth:`elfmem_sim.production.Life.measure`."""
+"""Columns of a snapshot in the production tier; see :meth:`elfmem_sim.production.Life.measure`."""
+
+TIERS = {"model": SNAPSHOT_FIELDS, "production": PRODUCTION_FIELDS}
+"""What a scenario can be run on, with the columns that it measures."""
 
 COUNTS = frozenset({"day", "const_alive", "n_blocks"})
 """Columns that hold whole numbers."""

@@ -37,6 +37,7 @@ class Trajectory:
         amendments: The amendment log.
         fields: Names of the snapshots' columns.
         digest: Digest of everything the agent was shown and holds (production tier only).
+        notes: What the user should know about how it came about.
     """
 
     scenario: str
@@ -53,6 +54,7 @@ class Trajectory:
     amendments: tuple[Amendment, ...] = ()
     fields: tuple[str, ...] = SNAPSHOT_FIELDS
     digest: str = ""
+    notes: tuple[str, ...] = ()
 
     def final(self, field: str) -> float:
         """Return ``field`` (one of ``fields``) on the last measured day."""
@@ -281,6 +283,9 @@ def as_record(trajectory: Trajectory, arm: Arm) -> dict[str, Any]:
     damage, rescored = trajectory.rescored
     record["rescore_damage_mean"] = damage / rescored if rescored else None
     record["rescore_damage_n"] = rescored
+    if trajectory.digest:
+        record["digest"] = trajectory.digest
+        record["notes"] = list(trajectory.notes)
     if arm.adapt is not None:
         record["final_params"] = dict(zip(KNOBS, trajectory.knobs, strict=True))
         record["moves"] = [list(move) for move in trajectory.moves]

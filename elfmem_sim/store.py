@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from elfmem_sim.errors import UserError
-from elfmem_sim.fields import COUNTS, SNAPSHOT_FIELDS
+from elfmem_sim.fields import COUNTS, SNAPSHOT_FIELDS, TIERS
 from elfmem_sim.study import TALLIES, Cell, Replicate, from_plain, to_plain
 
 if TYPE_CHECKING:
@@ -367,7 +367,7 @@ def tidy(cells: Sequence[Cell], found: Mapping[str, Mapping[int, Replicate]]) ->
                     "arm": cell.arm.name,
                     "variant": cell.variant,
                     "seed": list(cell.seeds),
-                    **{name: final[:, i] for i, name in enumerate(SNAPSHOT_FIELDS)},
+                    **{name: final[:, i] for i, name in enumerate(TIERS[cell.tier])},
                     "quality_ratio_over_time": mean[:, SNAPSHOT_FIELDS.index("quality_ratio")],
                     **counts,
                     "amendments_per_year": counts["accepted"] / years,

@@ -13,13 +13,16 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elfmem_sim.fields import SNAPSHOT_FIELDS
+from elfmem_sim.fields import TIERS
 from elfmem_sim.scenario import Arm, Scenario
+
+if TYPE_CHECKING:
+    from elfmem_sim.simulate import Trajectory
 
 TALLIES = (
     "reviews",
@@ -51,25 +54,27 @@ class Cell:
         arm: The agent's build.
         seeds: Seeds to run.
         variant: Label of the settings that differ from the arm's and scenario's own.
+        tier: What runs it: one of ``fields.TIERS``.
     """
 
     scenario: Scenario
     arm: Arm
     seeds: tuple[int, ...]
     variant: str = ""
+    tier: str = "model"
 
     @cached_property
     def digest(self) -> str:
         """Digest of everything that determines a replicate, but for its seed."""
-        text = json.dumps(
-            [
-                self.scenario.model_dump(mode="json", exclude={"description"}),
-                self.arm.model_dump(mode="json", exclude={"description"}),
-                code_digest(),
-                version("elfmem") if self.arm.review else "",
-            ],
-            sort_keys=True,
-        )
+        production = self.tier == "production"
+        unread = {"description"} if production else {"description", "production"}
+        parts = [
+            self.scenario.model_dump(mode="json", exclude=unread),
+            self.arm.model_dump(mode="json", exclude={"description"}),
+            code_digest(self.tier),
+            version("elfmem") if self.arm.review or production else "",
+        ]
+        text = json.dumps([*parts, self.tier] if production else parts, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -80,7 +85,7 @@ class Replicate:
     Attributes:
         digest: Digest of the cell.
         seed: The run's seed.
-        snapshots: ``float64[measured, len(SNAPSHOT_FIELDS)]``.
+        snapshots: ``float64[measured, columns]``, the columns being those of the cell's tier.
         tallies: ``int64[len(TALLIES)]``.
     """
 
@@ -95,12 +100,15 @@ class Replicate:
 
 
 @cache
-def code_digest() -> str:
+def code_digest(tier: str = "model") -> str:
     """Digest of the sources that a replicate's numbers come from."""
     here = Path(__file__).parent
     names = ("fields", "study", "simulate", "review", "thin", "standins", "topics", "streams")
+    folders = ["kernel", "production"] if tier == "production" else ["kernel"]
+    sources = [here / f"{name}.py" for name in names]
+    sources += [path for folder in folders for path in sorted(here.glob(f"{folder}/*.py"))]
     digest = hashlib.sha256()
-    for source in [*(here / f"{name}.py" for name in names), *sorted(here.glob("kernel/*.py"))]:
+    for source in sources:
         digest.update(source.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -177,6 +185,8 @@ def _tasks(
         planned[cell.digest].update(missing)
         years = cell.scenario.horizon_days / 365
         size = max(1, math.ceil(_SECONDS_PER_TASK / (_SECONDS_PER_YEAR * years)))
+        if cell.tier == "production":  # takes a minute
+            size = 1
         for at in range(0, len(missing), size):
             yield cell, tuple(missing[at : at + size])
 
@@ -199,12 +209,10 @@ def _batches(tasks: list[tuple[Cell, tuple[int, ...]]], workers: int) -> Iterato
 
 def run_cell(cell: Cell, seeds: Sequence[int]) -> list[Replicate]:
     """Run one cell at ``seeds``, in this process."""
-    from elfmem_sim.simulate import simulate
-
     digest = cell.digest
     replicates = []
     for seed in seeds:
-        run = simulate(cell.scenario, cell.arm, seed)
+        run = _run(cell, seed)
         judged = [review.day for review in run.reviews if not review.insufficient_history]
         tallies = (
             len(run.reviews),
@@ -217,6 +225,16 @@ def run_cell(cell: Cell, seeds: Sequence[int]) -> list[Replicate]:
         )
         replicates.append(Replicate(digest, seed, run.snapshots, np.array(tallies, np.int64)))
     return replicates
+
+
+def _run(cell: Cell, seed: int) -> "Trajectory":
+    if cell.tier == "production":
+        from elfmem_sim.production import live
+
+        return live(cell.scenario, cell.arm, seed)
+    from elfmem_sim.simulate import simulate
+
+    return simulate(cell.scenario, cell.arm, seed)
 
 
 def reuse_without_calls(
@@ -250,6 +268,7 @@ def to_plain(replicate: Replicate) -> dict[str, Any]:
         "seed": replicate.seed,
         "tallies": replicate.tallies.tolist(),
         "snapshots": base64.b64encode(packed).decode(),
+        "columns": replicate.snapshots.shape[1],
     }
 
 
@@ -264,9 +283,12 @@ def from_plain(data: dict[str, Any]) -> Replicate:
     tallies = np.array(data["tallies"], np.int64)
     if tallies.shape != (len(TALLIES),):
         raise ValueError(f"{len(TALLIES)} tallies are needed, not {data['tallies']}")
+    columns = int(data["columns"])
+    if columns not in map(len, TIERS.values()):
+        raise ValueError(f"no tier measures {columns} columns")
     return Replicate(
         str(data["digest"]),
         int(data["seed"]),
-        packed.reshape(-1, len(SNAPSHOT_FIELDS)).astype(np.float64),
+        packed.reshape(-1, columns).astype(np.float64),
         tallies,
     )

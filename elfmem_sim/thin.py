@@ -180,7 +180,9 @@ class _Plan:
             # As SQLAlchemy has it, an empty list is a query without rows.
             listed = ", ".join(f":{each}" for each in names) or "SELECT 1 WHERE 1 != 1"
             sql = sql.replace(mark, listed)
-            parameters.update(zip(names, map(processor, values) if processor else values, strict=True))
+            parameters.update(
+                zip(names, map(processor, values) if processor else values, strict=True)
+            )
         return sql, parameters
 
 
@@ -216,12 +218,17 @@ def _core_engine() -> Any:
     from sqlalchemy import create_engine
     from sqlalchemy.pool import NullPool
 
-    return create_engine("sqlite://", creator=_handover.pop, poolclass=NullPool)
+    engine = create_engine("sqlite://", creator=_handover.pop, poolclass=NullPool)
+    # The first connection of all is tried out and rolled back; let it be nobody's.
+    _handover.append(sqlite3.connect(":memory:"))
+    engine.connect().close()
+    return engine
 
 
 def _core_connection(database: sqlite3.Connection) -> Any:
+    engine = _core_engine()
     _handover.append(database)
-    return _core_engine().connect()
+    return engine.connect()
 
 
 class ThinEngine:

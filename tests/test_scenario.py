@@ -27,6 +27,7 @@ from elfmem_sim.scenario import (
     Identity,
     Measurement,
     Noise,
+    Production,
     Regime,
     Rescore,
     Review,
@@ -519,6 +520,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
 ALL_SECTIONS: dict[str, type[BaseModel]] = SECTIONS | {
     "constitution.seed": Seed,
     "corpus": Corpus,
+    "production": Production,
     "workload.rescore": Rescore,
 }
 # The machine may be busy with other tests: how long an example takes is no finding.

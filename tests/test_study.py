@@ -17,7 +17,15 @@ from elfmem_sim.arms import ARMS
 from elfmem_sim.errors import InvariantError, UserError
 from elfmem_sim.fields import SNAPSHOT_FIELDS
 from elfmem_sim.review import Amendment, ReviewRecord
-from elfmem_sim.scenario import Ego, Noise, Regime, Review, load_scenario, parse_scenario
+from elfmem_sim.scenario import (
+    Ego,
+    Noise,
+    Production,
+    Regime,
+    Review,
+    load_scenario,
+    parse_scenario,
+)
 from elfmem_sim.study import (
     TALLIES,
     Cell,
@@ -297,10 +305,17 @@ def changed_models(model):
 
 
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
-def test_the_digest_changes_with_every_field_of_scenario_arm_and_review():
-    cells = [("nothing", Cell(RICH_WORLD, RICH_ARM, SEEDS))]
-    cells += [(path, Cell(world, RICH_ARM, SEEDS)) for path, world in changed_models(RICH_WORLD)]
-    cells += [(path, Cell(RICH_WORLD, arm, SEEDS)) for path, arm in changed_models(RICH_ARM)]
+def test_the_digest_changes_with_every_field_of_scenario_arm_and_review_and_with_the_tier():
+    tier = "production"  # which reads everything
+    cells = [("nothing", Cell(RICH_WORLD, RICH_ARM, SEEDS, tier=tier))]
+    cells += [("tier", Cell(RICH_WORLD, RICH_ARM, SEEDS))]
+    for path, world in changed_models(RICH_WORLD):
+        cells.append((path, Cell(world, RICH_ARM, SEEDS, tier=tier)))
+        if not path.startswith("production."):
+            cells.append((f"{path} of the model", Cell(world, RICH_ARM, SEEDS)))
+    cells += [
+        (path, Cell(RICH_WORLD, arm, SEEDS, tier=tier)) for path, arm in changed_models(RICH_ARM)
+    ]
     assert {"workload.noise[].outcome_noise", "ego.gain", "review.config.min_age_days"} <= {
         path for path, _ in cells
     }
@@ -317,8 +332,11 @@ def test_the_digest_changes_with_every_field_of_scenario_arm_and_review():
         Cell(RICH_WORLD, RICH_ARM.model_copy(update={"description": "Otherwise."}), SEEDS),
         Cell(RICH_WORLD, RICH_ARM, (5,)),
         Cell(RICH_WORLD, RICH_ARM, SEEDS, "variant"),
+        Cell(
+            RICH_WORLD.model_copy(update={"production": Production(wording=0.9)}), RICH_ARM, SEEDS
+        ),
     ],
-    ids=["scenario's description", "arm's description", "seeds", "variant"],
+    ids=["scenario's description", "arm's description", "seeds", "variant", "other tier's"],
 )
 def test_the_digest_does_not_change_with_what_no_number_depends_on(other):
     assert other.digest == Cell(RICH_WORLD, RICH_ARM, SEEDS).digest
@@ -326,7 +344,7 @@ def test_the_digest_does_not_change_with_what_no_number_depends_on(other):
 
 def test_the_digest_changes_with_the_code(monkeypatch):
     before = CELLS[0].digest
-    monkeypatch.setattr(study, "code_digest", lambda: "other")
+    monkeypatch.setattr(study, "code_digest", lambda *_: "other")
     assert replace(CELLS[0]).digest != before
 
 

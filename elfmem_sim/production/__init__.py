@@ -12,4 +12,5 @@ elfmem itself laid out.
 from elfmem_sim.production.life import Life as Life
 from elfmem_sim.production.life import check_production as check_production
 from elfmem_sim.production.life import live as live
+from elfmem_sim.production.life import loss_note as loss_note
 from elfmem_sim.production.world import world_of as world_of

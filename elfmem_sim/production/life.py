@@ -12,7 +12,6 @@ from asyncio import Runner
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from elfmem_sim.errors import InvariantError, UserError
 from elfmem_sim.fields import PRODUCTION_FIELDS
@@ -46,6 +45,9 @@ if TYPE_CHECKING:
 
 ARMS = ("baseline", "review")
 """Arms of this tier: other mechanisms exist in the model only, not in elfmem."""
+
+MOST_LOST = 0.02
+"""Share of blocks lost to consolidation above which not retrieval is simulated but that."""
 
 _ALL = 1_000_000  # amendments to list; elfmem shows 100 by default
 
@@ -83,6 +85,21 @@ def check_production(scenario: Scenario, arm: Arm) -> None:
         review_config(arm.review)
 
 
+def loss_note(share: float, where: str) -> list[str]:
+    """Return a warning if consolidation took more than ``MOST_LOST`` for near-duplicates.
+
+    Args:
+        share: Blocks rejected, superseded or suppressed, of all that were learned.
+        where: The cell or the run.
+    """
+    if share <= MOST_LOST:
+        return []
+    return [
+        f"Warning: {where}: elfmem took {share:.1%} of what was learned for near-duplicates (more "
+        f"than {MOST_LOST:.0%}). Raise production.wording or production.dimension."
+    ]
+
+
 class Life:
     """One agent and its days.
 
@@ -117,9 +134,7 @@ class Life:
         if self._settings.principles:
             texts = (text.strip().lower() for text in principles())
             known = dict(zip(texts, self.world.constitution, strict=True))
-        self._embedding = WordedEmbedding(
-            self._settings.dimension, self._settings.wording, known
-        )
+        self._embedding = WordedEmbedding(self._settings.dimension, self._settings.wording, known)
         self._llm = TopicAnalyst(arm.review or Review(), self._identity, self._embedding.read)
         # elfmem limits the LLM's time by asyncio; nothing else ever waits.
         self._runner = Runner()
@@ -400,9 +415,7 @@ def live(
     """
     horizon = scenario.horizon_days
     if days is not None and not 1 <= days <= horizon:
-        raise UserError(
-            days, f"a number from 1 to {horizon}, the horizon", "Change it.", "--days"
-        )
+        raise UserError(days, f"a number from 1 to {horizon}, the horizon", "Change it.", "--days")
     life = Life(scenario, arm, seed, daily=daily)
     try:
         life.be_born()
@@ -424,6 +437,13 @@ def live(
             amendments=tuple(life.amendments),
             fields=PRODUCTION_FIELDS,
             digest=life.digest(),
+            notes=tuple(_notes(rows[-1], scenario, arm, seed)),
         )
     finally:
         life.close()
+
+
+def _notes(row: list[float], scenario: Scenario, arm: Arm, seed: int) -> list[str]:
+    names = ("rejected", "superseded", "suppressed")
+    share = sum(row[PRODUCTION_FIELDS.index(name)] for name in names)
+    return loss_note(share, f"{scenario.name}, arm {arm.name}, seed {seed}")

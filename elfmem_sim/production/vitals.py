@@ -45,9 +45,7 @@ def active_blocks(database: sqlite3.Connection) -> ActiveBlocks:
     return ActiveBlocks(ids, texts, np.array(alpha), np.array(beta), np.array(tagged, bool))
 
 
-async def preview(
-    system: Any, probes: NDArray[np.float64]
-) -> tuple[list[list[str]], list[str]]:
+async def preview(system: Any, probes: NDArray[np.float64]) -> tuple[list[list[str]], list[str]]:
     """Return the blocks of each probe's ATTENTION frame, and of the SELF frame.
 
     Args:

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from elfmem_sim.arms.baseline import BASELINE
 from elfmem_sim.kernel.loop import advance
 from elfmem_sim.kernel.rng import new_stream, reseed, reserve
 from elfmem_sim.kernel.state import Calendar
 from elfmem_sim.kernel.topic import perturb
 from elfmem_sim.kernel.vitals import PROBE_SEED
-from elfmem_sim.scenario import Scenario
+from elfmem_sim.scenario import Arm, Scenario
 from elfmem_sim.simulate import prepare
+
+ANY = Arm(name="any", description="The world is the same in every arm.")
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class World:
 
 
 def world_of(scenario: Scenario, seed: int, *, daily: bool = False) -> World:
-    """Return the model tier's world at ``seed``, by living the model's baseline.
+    """Return the model tier's world at ``seed``, by living there.
 
     The self moves, and blocks are learned, in the scenario's own dimensions: an angle per day is
     the same in both tiers, whatever the dimension of the embeddings.
@@ -43,7 +44,7 @@ def world_of(scenario: Scenario, seed: int, *, daily: bool = False) -> World:
     Raises:
         UserError: If the seed is none.
     """
-    agent, rules, calendar = prepare(scenario, BASELINE, seed, daily=daily)
+    agent, rules, calendar = prepare(scenario, ANY, seed, daily=daily)
     days, size = scenario.horizon_days, scenario.constitution.size
     advance(agent, rules, calendar, 0, days)
     known, count = size + scenario.corpus.size, int(agent.blocks[0])
