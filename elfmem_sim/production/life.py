@@ -159,6 +159,7 @@ class Life:
         """
         self._llm.self_topic = self.world.identity[0]
         self._runner.run(self._birth())
+        set_active_hours(self.database, self.system.hours)
 
     async def _birth(self) -> None:
         async with self.system.session():
