@@ -157,8 +157,8 @@ class _Plan:
                 self.lists.append((name, f"__[POSTCOMPILE_{name}]", place[bind.key], processor))
             elif bind.key in place:
                 self.values.append((name, place[bind.key], processor))
-            else:
-                self.constants[name] = prefetched[bind.key]
+            else:  # not the statement's but the compiler's: a default, the offset of a limit
+                self.constants[name] = prefetched.get(bind.key, bind.effective_value)
         self.sql = compiled.string
         self.processors: tuple[tuple[int, Processor], ...] = ()
         if statement.is_select:
@@ -204,9 +204,15 @@ def _planned(statement: Any) -> tuple[_Plan | None, Any]:
 
 
 def _plain(statement: Any) -> bool:
-    if statement.is_insert:  # a key that the database makes up is asked for afterwards
-        return statement.table.autoincrement_column is None and not statement._returning
-    return bool(statement.is_select or statement.is_update or statement.is_delete)
+    """Whether SQL and parameters are all that SQLAlchemy would contribute."""
+    if statement.is_insert:
+        defaults = [column.default for column in statement.table.columns if column.default]
+        # A key that the database makes up is asked for afterwards.
+        made_up = statement.table.autoincrement_column is not None or statement._returning
+        return not made_up and all(default.is_scalar for default in defaults)
+    if statement.is_update:
+        return all(column.onupdate is None for column in statement.table.columns)
+    return bool(statement.is_select or statement.is_delete)
 
 
 _handover: list[sqlite3.Connection] = []

@@ -517,7 +517,7 @@ def test_a_seed_that_is_none_is_refused():
 
 
 def test_few_dimensions_are_refused():
-    with pytest.raises(UserError, match="production.dimension: got 32; expected .* from 64"):
+    with pytest.raises(UserError, match=r"production\.dimension: got 32; expected .* from 64"):
         changed(production__dimension=32)
 
 

@@ -6,9 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elfmem_sim.scenario import Review
-from elfmem_sim.standins import EMBEDDING_MODEL, EchoProposer, TopicEmbedding, TopicProposer
+from elfmem_sim.standins import (
+    EMBEDDING_MODEL,
+    EchoProposer,
+    TopicAnalyst,
+    TopicEmbedding,
+    TopicProposer,
+    WordedEmbedding,
+)
 from elfmem_sim.thin import drive
-from elfmem_sim.topics import decode_topic, encode_topic, encode_topics
+from elfmem_sim.topics import decode_topic, encode_query, encode_topic, encode_topics
 
 PROPERTY = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 
@@ -76,6 +83,93 @@ def test_a_text_that_names_no_direction_is_not_embedded():
 
 def test_the_embedding_model_has_the_name_that_blocks_are_stored_under():
     assert TopicEmbedding().model_name == EMBEDDING_MODEL == "topic"
+
+
+# --- WordedEmbedding ---
+
+
+def embedded(text, *, wording=0.7, dimension=64, known=None):
+    return drive(WordedEmbedding(dimension, wording, known).embed(text))
+
+
+@PROPERTY
+@given(seed=st.integers(0, 2**32), wording=st.sampled_from([0.0, 0.3, 0.7, 2.0]))
+def test_an_embedding_is_a_unit_vector_of_topic_and_wording(seed, wording):
+    topic = unit(*np.random.default_rng(seed).normal(size=8))
+    embedding = embedded(encode_topic(topic), wording=wording)
+    assert embedding.dtype == np.float32
+    assert np.linalg.norm(embedding) == pytest.approx(1.0, abs=1e-6)
+    assert embedding[:8] * np.sqrt(1.0 + wording**2) == pytest.approx(topic, abs=1e-6)
+
+
+def test_similarity_to_a_query_orders_texts_as_their_topics_do():
+    rng = np.random.default_rng(1)
+    topics = np.array([unit(*rng.normal(size=8)) for _ in range(50)])
+    query = unit(*rng.normal(size=8))
+    asked = embedded(encode_query(query))
+    found = np.array([embedded(text) for text in encode_topics(topics)]) @ asked
+    assert found == pytest.approx(topics @ query / np.sqrt(1.49), abs=1e-6)
+
+
+def test_texts_on_one_topic_have_the_mean_cosine_that_the_setting_names():
+    rng = np.random.default_rng(2)
+    # One topic, all but written alike: only the wording tells them apart.
+    texts = encode_topics(OLD + 1e-12 * rng.normal(size=(200, 3)))
+    embeddings = np.array([embedded(text) for text in texts])
+    cosines = (embeddings @ embeddings.T)[np.triu_indices(200, 1)]
+    assert cosines.mean() == pytest.approx(1.0 / 1.49, abs=0.01)
+    assert (cosines < 0.90).all()  # elfmem's threshold for a near-duplicate
+
+
+def test_a_text_is_embedded_alike_every_time_and_in_a_batch():
+    model = WordedEmbedding(64, 0.7)
+    text = encode_topic(OLD)
+    first = drive(model.embed(text)).tobytes()
+    assert first == drive(model.embed(text)).tobytes() == embedded(text).tobytes()
+    assert [e.tobytes() for e in drive(model.embed_batch([text, text]))] == [first, first]
+
+
+def test_a_known_text_means_what_it_was_said_to_mean():
+    model = WordedEmbedding(64, 0.0, {"be kind.": OLD})
+    assert model.read("Be kind. ") is OLD
+    assert drive(model.embed("be kind."))[:3] == pytest.approx(OLD, abs=1e-6)
+    with pytest.raises(ValueError, match="not a topic text"):
+        model.read("be unkind")
+
+
+# --- TopicAnalyst ---
+
+
+def test_alignment_is_that_with_the_current_self():
+    analyst = TopicAnalyst(Review(), IDENTITY)
+    text = encode_topic(OLD)
+    for self_topic, expected in ((OLD, 1.0), (-OLD, 0.0), (unit(0.0, 1.0, 0.0), 0.5)):
+        analyst.self_topic = self_topic
+        analysis = drive(analyst.process_block(text, ""))
+        assert analysis.alignment_score == pytest.approx(expected, abs=1e-15)
+        assert 0.0 <= analysis.alignment_score <= 1.0
+        assert (analysis.summary, analysis.tags) == (text, [])
+
+
+def test_no_text_contradicts_another():
+    texts = encode_topics(EVIDENCE)
+    assert drive(TopicAnalyst(Review(), IDENTITY).detect_contradiction(*texts[:2])) == 0.0
+
+
+def test_an_analyst_proposes_as_a_proposer_does_in_texts_that_it_can_read():
+    known = {"be kind": OLD}
+    read = WordedEmbedding(64, 0.7, known).read
+    answer = drive(
+        TopicAnalyst(Review(proposer_move=0.3), IDENTITY, read).propose_amendment(
+            block_content="Be kind",
+            block_summary=None,
+            drift_score=0.5,
+            evidence_summaries=encode_topics(EVIDENCE),
+        )
+    )
+    assert decode_topic(answer["proposed_content"]) == pytest.approx(
+        propose(Review(proposer_move=0.3)), abs=1e-15
+    )
 
 
 # --- TopicProposer ---

@@ -7,6 +7,7 @@ either answers, asks, stores or raises. The unit tests say what the parts promis
 
 import asyncio
 import sqlite3
+from datetime import datetime
 
 import pytest
 from elfmem.exceptions import AmendmentAlreadyReverted, AmendmentNotFound, BlockNotFound
@@ -23,7 +24,25 @@ from elfmem_reference import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Column, Integer, MetaData, Table, insert, select, text
+from sqlalchemy import (
+    Column,
+    DateTime,
+    Float,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    create_engine,
+    delete,
+    exc,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.dialects import sqlite
+from sqlalchemy.pool import StaticPool
 
 from elfmem_sim.review import review_config
 from elfmem_sim.standins import TopicProposer
@@ -237,6 +256,104 @@ def test_core_statements_of_two_connections_reach_their_own_databases():
     assert (stored(one), stored(two)) == ([1, 3], [2, 4])
 
 
+NOTES = Table(
+    "notes",
+    MetaData(),
+    Column("id", Text, primary_key=True),
+    Column("body", Text, nullable=False, default="empty"),
+    Column("weight", Float, nullable=False, default=0.5),
+    Column("written", DateTime),
+    Column("made_up", Text, default=lambda: "by a function"),
+)
+DAY = datetime(2026, 3, 1, 12, 30)
+FEW = NOTES.c.id, NOTES.c.body, NOTES.c.weight, NOTES.c.written, NOTES.c.made_up
+STATEMENTS = [
+    insert(NOTES).values(id="a", written=DAY),
+    insert(NOTES).values(id="b", weight=2.0, made_up="here"),
+    insert(NOTES).values(id="c", body="full"),
+    sqlite.insert(NOTES).values(id="a", body="again").on_conflict_do_nothing(),
+    sqlite.insert(NOTES)
+    .values(id="b", body="new")
+    .on_conflict_do_update(index_elements=["id"], set_={"body": "updated"}),
+    update(NOTES).where(NOTES.c.id == "a").values(weight=NOTES.c.weight + 1, body="more"),
+    update(NOTES).where(NOTES.c.written == DAY).values(body="found"),
+    select(*FEW).order_by(NOTES.c.id),
+    select(*FEW).where(NOTES.c.id.in_(["a", "c"])).order_by(NOTES.c.id),
+    select(*FEW).where(NOTES.c.id.in_(["b"])),
+    select(*FEW).where(NOTES.c.id.in_([])),
+    select(NOTES.c.written).where(NOTES.c.written.in_([DAY])),
+    select(func.count()).select_from(NOTES),
+    select(func.max(NOTES.c.weight).label("most"), func.min(NOTES.c.written)),
+    delete(NOTES).where(NOTES.c.id.in_(["a", "z"])),
+    select(*FEW).order_by(NOTES.c.weight.desc()).limit(1),
+    select(*FEW).order_by(NOTES.c.weight.desc()).limit(2),
+]
+
+
+def notes():
+    database = sqlite3.connect(":memory:")
+    engine = create_engine("sqlite://", creator=lambda: database, poolclass=StaticPool)
+    NOTES.metadata.create_all(engine)
+    return database, engine
+
+
+def test_core_statements_do_what_sqlalchemy_does():
+    thin, _ = notes()
+    connection = ThinConnection(thin)
+    database, engine = notes()
+    with engine.connect() as ordinary:
+        for number, statement in enumerate(STATEMENTS):
+            found, expected = drive(connection.execute(statement)), ordinary.execute(statement)
+            if statement.is_select:
+                rows = [dict(row) for row in expected.mappings()]
+                assert [dict(row) for row in found.mappings()] == rows, number
+            else:
+                assert found.rowcount == expected.rowcount, number
+        ordinary.commit()
+    assert thin.execute("SELECT * FROM notes").fetchall() == (
+        database.execute("SELECT * FROM notes").fetchall()
+    )
+
+
+@pytest.mark.parametrize("take", ["all", "fetchall", "fetchone", "first", "scalar"])
+@pytest.mark.parametrize("rows", [0, 2])
+def test_rows_are_taken_as_from_sqlalchemy(take, rows):
+    statement = select(NOTES.c.written, NOTES.c.id).order_by(NOTES.c.id)
+    thin, _ = notes()
+    connection = ThinConnection(thin)
+    _, engine = notes()
+    with engine.connect() as ordinary:
+        for name in "ab"[:rows]:
+            for execute in (lambda s: drive(connection.execute(s)), ordinary.execute):
+                execute(insert(NOTES).values(id=name, written=DAY))
+        found = getattr(drive(connection.execute(statement)), take)()
+        assert found == getattr(ordinary.execute(statement), take)()
+
+
+def test_a_plan_serves_all_statements_of_its_form():
+    thin, _ = notes()
+    connection = ThinConnection(thin)
+    for name in "abc":
+        drive(connection.execute(insert(NOTES).values(id=name)))
+    for names in (["a"], ["a", "b", "c"], [], ["c", "x"]):
+        statement = select(NOTES.c.id).where(NOTES.c.id.in_(names)).order_by(NOTES.c.id)
+        found = [row[0] for row in drive(connection.execute(statement))]
+        assert found == [name for name in names if name in "abc"]
+
+
+@pytest.mark.parametrize(
+    "statement", [insert(NOTES).values(id="a"), text("INSERT INTO notes (id) VALUES ('a')")]
+)
+def test_errors_have_sqlalchemys_names(statement):
+    thin, _ = notes()
+    connection = ThinConnection(thin)
+    drive(connection.execute(insert(NOTES).values(id="a")))
+    with pytest.raises(exc.IntegrityError):
+        drive(connection.execute(statement))
+    with pytest.raises(exc.OperationalError):
+        drive(connection.execute(text("SELECT * FROM nowhere")))
+
+
 # --- ThinEngine ---
 
 
@@ -283,6 +400,24 @@ def test_connect_rolls_back_what_was_not_committed(engine, statements):
     drive(work(engine.connect(), *statements))
     assert not database_of(engine).in_transaction
     assert stored(database_of(engine)) == []
+
+
+@each_kind
+def test_an_engine_that_keeps_nothing_answers_and_leaves_no_trace(statements):
+    database = numbers()
+    connection = ThinConnection(database)
+    engine = ThinEngine(connection, keep=False)
+
+    async def look():
+        async with engine.begin() as open_connection:
+            for statement in statements:
+                parameters = {"n": 1} if statement is ADD else None
+                await open_connection.execute(statement, parameters)
+            return stored(database)
+
+    assert len(drive(look())) == len(statements)
+    assert stored(database) == []
+    assert not database.in_transaction
 
 
 def test_an_engine_works_on_after_a_rollback(engine):

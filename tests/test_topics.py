@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from elfmem_sim.topics import PREFIX, decode_topic, encode_topic, encode_topics
+from elfmem_sim.topics import (
+    PREFIX,
+    decode_query,
+    decode_topic,
+    encode_query,
+    encode_topic,
+    encode_topics,
+)
 
 PROPERTY = settings(max_examples=200, deadline=None, derandomize=True, database=None)
 
@@ -104,3 +111,17 @@ def test_a_text_that_names_no_direction_is_refused(text):
 def test_a_long_text_cut_at_200_characters_is_refused():
     with pytest.raises(ValueError, match="buffer size"):
         decode_topic(encode_topic(np.ones(64))[:200])
+
+
+@PROPERTY
+@given(topic=TOPICS)
+def test_a_query_comes_back_and_shares_no_word_with_a_text(topic):
+    query = encode_query(topic)
+    assert decode_query(query).tobytes() == topic.tobytes()
+    assert "topic" not in query.split()
+    assert encode_query(topic + 1.0).split()[0] == query.split()[0]
+
+
+def test_a_text_that_is_no_query_is_refused():
+    with pytest.raises(ValueError, match="not a query"):
+        decode_query(encode_topic(np.ones(8)))
