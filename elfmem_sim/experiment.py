@@ -177,7 +177,7 @@ def _complete(
     done = results.replicates_so_far()
     notes: list[str] = []  # of the results; a repair is not part of them
     tier = cells[0].tier
-    estimands = PRODUCTION_ESTIMANDS if tier == "production" else ESTIMANDS
+    estimands = PRODUCTION_ESTIMANDS if tier == "production" else SUMMARISED
     while True:
         with ProgressReport("runs", quiet=quiet) as report:
             found = run_study(

@@ -16,6 +16,7 @@ import csv  # the thread limits must be set before numpy is imported
 import json
 import platform
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
@@ -29,6 +30,7 @@ import original
 
 from elfmem_sim.arms import ARMS
 from elfmem_sim.kernel.state import TOP_K
+from elfmem_sim.production import Life
 from elfmem_sim.scenario import Scenario, load_scenario
 from elfmem_sim.simulate import simulate
 
@@ -45,6 +47,8 @@ WORST_SEEDS = range(3)  # of each arm and scenario of the other original simulat
 SEEDS = range(40)
 SCALING_SEEDS = range(5)
 YEAR = 365
+PRODUCTION_SEEDS = range(3)
+PRODUCTION_DAYS = 20
 SCALING = [(1, 5), (5, 5), (10, 5), (1, 1), (1, 20), (1, 50)]  # years, learns a day
 
 TARGETS = {
@@ -54,6 +58,7 @@ TARGETS = {
     "review_vs_baseline": ("review / baseline year, reviews judge", "<= 2"),
     "review_vs_baseline_insufficient": ("review / baseline year, too little history", ""),
     "baseline_vs_floor": ("baseline year / bare compiled loop", "<= 3"),
+    "ordinary_vs_thin": ("production: elfmem's own engine / thin engine", ""),
 }
 
 
@@ -254,6 +259,28 @@ def own_ratios() -> tuple[dict[str, float], dict[str, float]]:
     return ratios, taken
 
 
+def production_life(seed: int, file: str = "") -> None:
+    """The first weeks of a production agent, without vitals."""
+    life = Life(USED, REVIEW, seed, file=file)
+    life.be_born()
+    for day in range(PRODUCTION_DAYS):
+        life.live(day)
+        life.evening(day)
+    life.close()
+
+
+def production_ratio() -> tuple[float, dict[str, float]]:
+    with tempfile.TemporaryDirectory() as folder:
+        taken = in_turns(
+            {
+                "production_ordinary": lambda seed: production_life(seed, f"{folder}/{seed}.db"),
+                "production_thin": production_life,
+            },
+            PRODUCTION_SEEDS,
+        )
+    return taken["production_ordinary"] / taken["production_thin"], taken
+
+
 def grown(years: int, learns: int) -> Scenario:
     workload = USED.workload.model_copy(update={"learns_per_day": learns})
     return USED.model_copy(update={"horizon_days": years * YEAR, "workload": workload})
@@ -286,6 +313,7 @@ def warm_up() -> None:
         for arm in (BASELINE, REVIEW):
             simulate(scenario, arm, 1)
     floor_of(PUBLISHED)(0)
+    production_life(1)
 
 
 def reviews_held(scenario: Scenario) -> dict[str, float]:
@@ -308,7 +336,13 @@ def main() -> None:
         "self_architect_vs_original": self_architect_ratios(),
     }
     worst = {name: min(cases.values()) if cases else None for name, cases in by_case.items()}
-    ratios = {"baseline_vs_original": against_original, **worst, **ratios}
+    engines, production_taken = production_ratio()
+    ratios = {
+        "baseline_vs_original": against_original,
+        **worst,
+        **ratios,
+        "ordinary_vs_thin": engines,
+    }
     rows = scaling()
     held = {scenario.name: reviews_held(scenario) for scenario in (PUBLISHED, USED)}
 
@@ -339,11 +373,12 @@ def main() -> None:
     result = {
         **ratios,
         "by_case": by_case,
-        "seconds": {**original_taken, **taken},
+        "seconds": {**original_taken, **taken, **production_taken},
         "seeds": {
             "original": len(ORIGINAL_SEEDS),
             "worst": len(WORST_SEEDS),
             "ratios": len(SEEDS),
+            "production": len(PRODUCTION_SEEDS),
             "scaling": len(SCALING_SEEDS),
         },
         "reviews_per_run": held,
