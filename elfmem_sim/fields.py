@@ -37,6 +37,9 @@ PRODUCTION_FIELDS = (
     "superseded",
     "suppressed",
     "decayed",
+    "const_evidence",
+    "eligible_blocks",
+    "centroid_age",
 )
 """Columns of a snapshot in the production tier; see :meth:`elfmem_sim.production.Life.measure`."""
 

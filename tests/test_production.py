@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from elfmem.operations.review import fetch_recent_reinforced_embeddings
 
 from elfmem_sim import cli
 from elfmem_sim.arms import ARMS
@@ -21,9 +22,11 @@ from elfmem_sim.fields import PRODUCTION_FIELDS, SNAPSHOT_FIELDS
 from elfmem_sim.production import Life, live, vitals, world_of
 from elfmem_sim.production.system import digest_of, move_back, new_database, principles
 from elfmem_sim.production.world import probes_of
-from elfmem_sim.scenario import override, parse_scenario
+from elfmem_sim.review import review_config
+from elfmem_sim.scenario import Review, override, parse_scenario
 from elfmem_sim.simulate import simulate
 from elfmem_sim.store import Results
+from elfmem_sim.thin import ThinConnection, drive
 
 TEXT = """
 description = "Three weeks of fast drift, with a jump, a quiet weekend and noise."
@@ -406,6 +409,7 @@ def test_of_the_constitution_only_what_is_left_is_measured():
             "retention": (1.0 + 0.5) / 2,
             "self_frame_align": (1.0 + 0.5) / 2,
             "self_frame_blocks": 2,
+            "const_evidence": 3.0,
         }
     )
 
@@ -447,6 +451,24 @@ def test_losses_to_consolidation_are_told_apart():
     assert vitals.measure_consolidation(database) == dict.fromkeys(
         ("rejected", "superseded", "suppressed", "decayed"), 0.2
     )
+
+
+def test_a_reviews_history_is_what_elfmem_itself_would_judge_by():
+    life = lived(changed(production__attention_per_day=20), days=9)
+    config = review_config(Review(config={"min_reinforcement": 3, "window_hours": 8, "top_n": 4}))
+    found = vitals.measure_history(life.database, life.system.hours, config, life._births, 9)
+    expected = drive(
+        fetch_recent_reinforced_embeddings(
+            ThinConnection(life.database),
+            window_hours=8.0,
+            min_reinforcement=3,
+            top_n=1000,
+            current_active_hours=life.system.hours,
+        )
+    )
+    assert found["eligible_blocks"] == len(expected) > 4
+    assert 0.0 <= found["centroid_age"] <= 9.0
+    life.close()
 
 
 def test_by_default_nothing_is_taken_for_a_near_duplicate(reviewed):

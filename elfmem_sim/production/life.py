@@ -350,7 +350,9 @@ class Life:
         ``self_frame_align`` is the mean alignment, (1 + cosine) / 2, of the SELF frame's blocks
         with the current self; ``self_frame_blocks`` and ``answer_blocks`` are blocks in a frame.
         ``rejected``, ``superseded``, ``suppressed`` (kept out of frames by a near-duplicate) and
-        ``decayed`` are shares of all blocks ever learned.
+        ``decayed`` are shares of all blocks ever learned. ``const_evidence`` is the constitution's
+        mean evidence, alpha + beta; ``eligible_blocks`` have been used often and recently enough
+        for a review, and ``centroid_age`` is the mean age, in days, of those it would judge by.
         """
         world, read = self.world, self._embedding.read
         blocks = vitals.active_blocks(self.database)
@@ -371,6 +373,13 @@ class Life:
                 ),
                 **vitals.measure_evidence(blocks),
                 **vitals.measure_consolidation(self.database),
+                **vitals.measure_history(
+                    self.database,
+                    self.system.hours,
+                    review_config(self._arm.review or Review()),
+                    self._births,
+                    day + 1,
+                ),
             }
         )
 

@@ -4,7 +4,7 @@ import math
 import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from elfmem_sim.fields import PRODUCTION_FIELDS
 from elfmem_sim.kernel.state import TOP_K
 from elfmem_sim.review import CONSTITUTIONAL_TAG
 from elfmem_sim.topics import Vector, encode_query
+
+if TYPE_CHECKING:
+    from elfmem.config import ReviewConfig
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,7 @@ def measure_constitution(
         "retention": _mean(alignment(topics[i], origin[blocks.ids[i]]) for i in alive),
         "self_frame_align": _mean(alignment(topics[place[id]], self_topic) for id in frame),
         "self_frame_blocks": len(frame),
+        "const_evidence": _mean(blocks.alpha[i] + blocks.beta[i] for i in alive),
     }
 
 
@@ -159,6 +163,35 @@ def measure_consolidation(database: sqlite3.Connection) -> dict[str, float]:
     ).fetchone()
     names = ("rejected", "superseded", "suppressed", "decayed")
     return {name: fates.get(name, 0) / max(learned, 1) for name in names}
+
+
+def measure_history(
+    database: sqlite3.Connection,
+    hours: float,
+    config: "ReviewConfig",
+    birth: Mapping[str, int],
+    step: int,
+) -> dict[str, float]:
+    """Measure what elfmem's review has to judge by, with its own filter.
+
+    Args:
+        database: The agent's.
+        hours: Active hours now.
+        config: The review's.
+        birth: Step at which each block was learned.
+        step: The present one.
+    """
+    rows = database.execute(
+        "SELECT id FROM blocks WHERE status = 'active' AND reinforcement_count > ? "
+        "AND last_reinforced_at > ? AND embedding IS NOT NULL "
+        "AND id NOT IN (SELECT block_id FROM block_tags WHERE tag = ?) "
+        "ORDER BY last_reinforced_at DESC",
+        (config.min_reinforcement, hours - config.window_hours, CONSTITUTIONAL_TAG),
+    ).fetchall()
+    return {
+        "eligible_blocks": len(rows),
+        "centroid_age": _mean(step - birth[block] for (block,) in rows[: config.top_n]),
+    }
 
 
 def as_row(values: Mapping[str, float]) -> list[float]:
