@@ -136,9 +136,9 @@ def test_the_thin_engine_gives_what_elfmems_own_engine_gives(tmp_path):
     thin = lived(world, REVIEW, days=21)
     ordinary = lived(world, REVIEW, days=21, file=str(tmp_path / "agent.db"))
     # Every kind of statement has been made, or the equality would say little.
-    assert any(amendment.reverted_day for amendment in thin.amendments)
+    assert any(amendment.reverted_day for amendment in thin.owner.amendments)
     assert thin.digest() == ordinary.digest()
-    assert thin.reviews == ordinary.reviews
+    assert thin.owner.reviews == ordinary.owner.reviews
     assert thin.measure(20) == ordinary.measure(20)
     thin.close()
     ordinary.close()
@@ -293,21 +293,25 @@ def test_the_cooldown_ends_on_the_simulated_wall_clock(minutes, eligible):
     life = Life(WORLD, arm, 1)
     life.be_born()
     day = 0
-    while not life.amendments:
+    while not life.owner.amendments:
         life.live(day)
         life.evening(day)
         day += 1
     move_back(life.database, 90.0 - 1.0 + minutes / 1440)
     life.evening(day)  # and one day
-    amended = len({a.block for a in life.amendments if a.day < day})
-    assert life.reviews[-1].reviewed == (10 if eligible else 10 - amended)
+    amended = len({a.block for a in life.owner.amendments if a.day < day})
+    assert life.owner.reviews[-1].reviewed == (10 if eligible else 10 - amended)
     life.close()
 
 
 def test_the_least_age_is_reached_on_the_simulated_wall_clock():
-    _, arm = override(
-        WORLD, REVIEW, {"review.config.min_age_days": "7", "review.cadence_days": "1"}
-    )
+    settings = {
+        "review.cadence_days": "1",
+        "review.config.min_age_days": "7",
+        "review.config.min_reinforcement": "0",
+        "review.config.min_recent_reinforced_blocks": "1",
+    }
+    _, arm = override(WORLD, REVIEW, settings)
     run = live(WORLD, arm, 1, days=8)
     judged = {review.day: review.proposals for review in run.reviews}
     assert judged[5] == 0 < judged[6]  # at the end of day 6, the seventh
@@ -454,14 +458,14 @@ def test_losses_to_consolidation_are_told_apart():
 
 
 def test_a_reviews_history_is_what_elfmem_itself_would_judge_by():
-    life = lived(changed(production__attention_per_day=20), days=9)
-    config = review_config(Review(config={"min_reinforcement": 3, "window_hours": 8, "top_n": 4}))
+    life = lived(WORLD, days=9)
+    config = review_config(Review(config={"min_reinforcement": 0, "window_hours": 8, "top_n": 4}))
     found = vitals.measure_history(life.database, life.system.hours, config, life._births, 9)
     expected = drive(
         fetch_recent_reinforced_embeddings(
             ThinConnection(life.database),
             window_hours=8.0,
-            min_reinforcement=3,
+            min_reinforcement=0,
             top_n=1000,
             current_active_hours=life.system.hours,
         )

@@ -6,7 +6,7 @@ agent makes of it is elfmem's: everything goes through its public API, on a data
 elfmem itself laid out.
 
 ``world`` is what happens to an agent; ``system`` is elfmem, with clocks that are told the time;
-``life`` lives the days; ``vitals`` measures without a trace.
+``life`` lives the days; ``owner`` decides on amendments; ``vitals`` measures without a trace.
 """
 
 from elfmem_sim.production.life import Life as Life

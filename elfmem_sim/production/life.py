@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from elfmem_sim.errors import InvariantError, UserError
+from elfmem_sim.errors import UserError
 from elfmem_sim.fields import PRODUCTION_FIELDS
 from elfmem_sim.production import vitals
+from elfmem_sim.production.owner import Owner
 from elfmem_sim.production.system import (
     digest_of,
     move_back,
@@ -28,8 +29,6 @@ from elfmem_sim.production.vitals import alignment
 from elfmem_sim.production.world import probes_of, world_of
 from elfmem_sim.review import (
     CONSTITUTIONAL_TAG,
-    Amendment,
-    ReviewRecord,
     require_elfmem,
     review_config,
 )
@@ -48,8 +47,6 @@ ARMS = ("baseline", "review")
 
 MOST_LOST = 0.02
 """Share of blocks lost to consolidation above which not retrieval is simulated but that."""
-
-_ALL = 1_000_000  # amendments to list; elfmem shows 100 by default
 
 
 def check_production(scenario: Scenario, arm: Arm) -> None:
@@ -120,12 +117,8 @@ class Life:
     ) -> None:
         check_production(scenario, arm)
         self.world = world_of(scenario, seed, daily=daily)
-        self.reviews: list[ReviewRecord] = []
-        self.amendments: list[Amendment] = []
         self._scenario, self._settings = scenario, scenario.production
         self._arm, self._seed = arm, seed
-        self._identity = (scenario.name, arm.name, seed)
-        self._due: dict[int, list[Amendment]] = {}
         self._births: dict[str, int] = {}  # step at which each block was learned
         self._constitution: list[str] = []  # names of its blocks, in the order of birth
         self._last_rescore = 0
@@ -135,7 +128,9 @@ class Life:
             texts = (text.strip().lower() for text in principles())
             known = dict(zip(texts, self.world.constitution, strict=True))
         self._embedding = WordedEmbedding(self._settings.dimension, self._settings.wording, known)
-        self._llm = TopicAnalyst(arm.review or Review(), self._identity, self._embedding.read)
+        review, identity = arm.review or Review(), (scenario.name, arm.name, seed)
+        self._llm = TopicAnalyst(review, identity, self._embedding.read)
+        self.owner = Owner(review, identity, self.world, self._llm, self._embedding.read)
         # elfmem limits the LLM's time by asyncio; nothing else ever waits.
         self._runner = Runner()
         self.database = new_database(file)
@@ -247,94 +242,20 @@ class Life:
         self._shown.update(repr((name, query, blocks, answer.text)).encode())
         return answer
 
-    # What the owner does.
-
     def evening(self, day: int) -> None:
-        """Let midnight pass, then do what is due: reversions, then perhaps a review.
+        """Let midnight pass; then the owner does what is due at the end of ``day``.
 
         Raises:
             InvariantError: If elfmem does not list what was amended.
         """
         move_back(self.database)
-        review = self._arm.review
-        if review is None:
-            return
-        due = self._due.pop(day, [])
-        if due or (day + 1) % review.cadence_days == 0:
-            self._runner.run(self._evening(review, due, day))
+        if self._arm.review is not None and self.owner.comes(day):
+            self._runner.run(self._evening(day))
             set_active_hours(self.database, self.system.hours)
 
-    async def _evening(self, review: Review, due: list[Amendment], day: int) -> None:
+    async def _evening(self, day: int) -> None:
         async with self.system.session():
-            for amendment in due:
-                await self.system.revert_amendment(amendment.id)
-                amendment.reverted_day = day
-            if (day + 1) % review.cadence_days == 0:
-                await self._hold_review(review, day)
-            await self._check_list(day)
-
-    async def _hold_review(self, review: Review, day: int) -> None:
-        self._llm.day = day
-        result = await self.system.review_constitutional()
-        accepted = [p for p in result.proposals if self._accepts(review, p, day)]
-        for proposal in accepted:
-            await self._accept(review, proposal, day)
-        self.reviews.append(
-            ReviewRecord(
-                day=day,
-                insufficient_history=result.insufficient_history,
-                reviewed=result.reviewed_count,
-                skipped=result.skipped_count,
-                proposals=len(result.proposals),
-                failed=result.failed_proposal_count,
-                accepted=len(accepted),
-            )
-        )
-
-    def _accepts(self, review: Review, proposal: Any, day: int) -> bool:
-        if proposal.drift_score <= review.accept_above_drift:
-            return False
-        block = self._constitution.index(proposal.block_id)
-        rng = generator("acceptance", *self._identity, day, block)
-        return bool(rng.random() < review.accept_probability)
-
-    async def _accept(self, review: Review, proposal: Any, day: int) -> None:
-        block = self._constitution.index(proposal.block_id)
-        result = await self.system.accept_amendment(
-            proposal.block_id,
-            proposal.proposed_content,
-            proposal.rationale,
-            drift_score=proposal.drift_score,
-            acceptor="user",
-        )
-        read, self_topic = self._embedding.read, self.world.identity[day + 1]
-        amendment = Amendment(
-            id=result.amendment_id,
-            day=day,
-            block=block,
-            drift_score=proposal.drift_score,
-            align_before=alignment(read(result.pre_content), self_topic),
-            align_after=alignment(read(result.post_content), self_topic),
-        )
-        self.amendments.append(amendment)
-        rng = generator("reversion", *self._identity, day, block)
-        if rng.random() < review.revert_probability:
-            self._due.setdefault(day + review.revert_after_days, []).append(amendment)
-
-    async def _check_list(self, day: int) -> None:
-        listed = await self.system.list_amendments(limit=_ALL)
-        found = {(entry.id, entry.reverted_at is not None) for entry in listed}
-        expected = {(a.id, a.reverted_day is not None) for a in self.amendments}
-        if found != expected:
-            scenario, arm, seed = self._identity
-            raise InvariantError(
-                "every amendment is listed, and a reverted one flagged",
-                scenario=str(scenario),
-                arm=str(arm),
-                seed=int(seed),
-                day=day,
-                detail=f"listed are {sorted(found)}, not {sorted(expected)}",
-            )
+            await self.owner.decide(self.system, self._constitution, day)
 
     # What can be seen from outside.
 
@@ -443,8 +364,8 @@ def live(
             n_blocks=int(rows[-1][PRODUCTION_FIELDS.index("n_blocks")]),
             self_query_concentration=0.0,
             identity=life.world.identity,
-            reviews=tuple(life.reviews),
-            amendments=tuple(life.amendments),
+            reviews=tuple(life.owner.reviews),
+            amendments=tuple(life.owner.amendments),
             fields=PRODUCTION_FIELDS,
             digest=life.digest(),
             notes=tuple(_notes(rows[-1], scenario, arm, seed)),
