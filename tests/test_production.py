@@ -3,6 +3,7 @@
 They hold on every supported release of elfmem; what a release answers is for the ladder to say.
 """
 
+import inspect
 import json
 import os
 import random
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from elfmem.api import MemorySystem
 from elfmem.operations.review import fetch_recent_reinforced_embeddings
 
 from elfmem_sim import cli
@@ -26,7 +28,8 @@ from elfmem_sim.review import review_config
 from elfmem_sim.scenario import Review, override, parse_scenario
 from elfmem_sim.simulate import simulate
 from elfmem_sim.store import Results
-from elfmem_sim.thin import ThinConnection, drive
+from elfmem_sim.thin import ThinConnection, ThinEngine, drive
+from elfmem_sim.topics import encode_query
 
 TEXT = """
 description = "Three weeks of fast drift, with a jump, a quiet weekend and noise."
@@ -359,6 +362,28 @@ def test_measuring_changes_nothing():
     assert measured.digest() == plain.digest()
     measured.close()
     plain.close()
+
+
+@pytest.mark.skipif(
+    "reinforce" not in inspect.signature(MemorySystem.frame).parameters,
+    reason="before 0.20.0 elfmem reinforces whatever it shows",
+)
+def test_a_preview_is_what_elfmem_shows_without_reinforcing():
+    life = lived(WORLD, days=6)
+    probes = probes_of(WORLD, life.world, 5)
+    second = life._on(ThinEngine(life._connection, keep=False))
+    second.hours = life.system.hours
+    seen = life._runner.run(vitals.preview(second, probes))
+
+    async def show():
+        async with life.system.session() as system:
+            queries = [encode_query(probe) for probe in probes]
+            frames = [await system.frame("attention", q, reinforce=False) for q in queries]
+            frames.append(await system.frame("self", reinforce=False))
+            return [[block.id for block in frame.blocks] for frame in frames]
+
+    assert life._runner.run(show()) == [*seen[0], seen[1]]
+    life.close()
 
 
 def test_measuring_every_day_changes_no_other_number(unreviewed):
