@@ -91,16 +91,95 @@ class _Mappings:
         return next(self._rows, None)
 
 
+class _Known:
+    """Rows of one table that were read before: elfmem reads all blocks again and again.
+
+    Temporary triggers, which are part of no database, note what is written to the table. A query
+    for whole rows then asks for their numbers, and reads only the rows that are not known.
+    """
+
+    def __init__(self, database: sqlite3.Connection, table: str) -> None:
+        self._database = database
+        self._table = table
+        self._rows: dict[int, dict[str, Any]] = {}
+        self._read: set[int] = set()  # after a change in this transaction: wrong if rolled back
+        self._changes = -1
+        columns = [row[1] for row in database.execute(f"PRAGMA table_info({table})")]
+        indices = [row[1] for row in database.execute(f"PRAGMA index_list({table})")]
+        indexed = {row[2] for i in indices for row in database.execute(f"PRAGMA index_info({i})")}
+        # Beside the number a column that is in no index: SQLite would else be content with an
+        # index, and its order.
+        other = next(column for column in reversed(columns) if column not in indexed)
+        self.numbers = f"SELECT {table}.rowid, {table}.{other}"
+        database.execute(f"CREATE TEMP TABLE touched_{table} (id INTEGER PRIMARY KEY)")
+        for event, row in (("INSERT", "new"), ("UPDATE", "new"), ("DELETE", "old")):
+            database.execute(
+                f"CREATE TEMP TRIGGER touch_{table}_{event} AFTER {event} ON main.{table} BEGIN "
+                f"INSERT OR IGNORE INTO touched_{table} VALUES ({row}.rowid); END"
+            )
+
+    def find(self, sql: str, parameters: Mapping[str, Any]) -> "_Mappings":
+        """Return the rows that ``sql``, which asks for their numbers, finds."""
+        found = [number for number, _ in self._database.execute(sql, parameters)]
+        changed = self._database.in_transaction
+        self._forget()
+        unknown = [number for number in found if number not in self._rows]
+        if unknown:
+            cursor = self._database.execute(
+                f"SELECT rowid, * FROM {self._table} "
+                "WHERE rowid IN (SELECT value FROM json_each(?))",
+                (f"[{','.join(map(str, unknown))}]",),
+            )
+            names = [column[0] for column in cursor.description[1:]]
+            self._rows.update((row[0], dict(zip(names, row[1:]))) for row in cursor)  # noqa: B905
+            if changed:
+                self._read.update(unknown)
+        return _Mappings(map(self._rows.__getitem__, found))
+
+    def _forget(self) -> None:
+        """Drop the rows written to since the last time."""
+        if self._database.total_changes == self._changes:
+            return
+        for (number,) in self._database.execute(f"SELECT id FROM touched_{self._table}"):
+            self._rows.pop(number, None)
+        self._database.execute(f"DELETE FROM touched_{self._table}")
+        self._changes = self._database.total_changes
+
+    def finish(self, *, commit: bool) -> None:
+        """Take note of the transaction's end."""
+        if not commit:
+            for number in self._read:
+                self._rows.pop(number, None)
+            self._changes = -1
+        self._read.clear()
+
+
+class _KnownRows:
+    """A result of known rows; elfmem takes whole rows as mappings only."""
+
+    def __init__(self, rows: "_Mappings") -> None:
+        self._rows = rows
+
+    def mappings(self) -> "_Mappings":
+        return self._rows
+
+
 class ThinConnection:
     """Stands where elfmem expects an ``AsyncConnection``: statements go straight to sqlite3.
 
     Core statements are compiled once for each form that they take. The few that a plan cannot
     represent go through SQLAlchemy's own synchronous engine on the same connection.
+
+    Args:
+        database: The connection. Nobody else writes to the database.
+        remember: A table whose rows are kept at hand, for an agent that lives on it.
     """
 
-    def __init__(self, database: sqlite3.Connection) -> None:
+    def __init__(self, database: sqlite3.Connection, *, remember: str = "") -> None:
         self.database = database
         self._core: Any = None
+        self._known = _Known(database, remember) if remember else None
+        self._remembered = remember
 
     async def execute(self, statement: Any, parameters: Mapping[str, Any] | None = None) -> Any:
         """Execute one of elfmem's statements."""
@@ -109,6 +188,8 @@ class ThinConnection:
         if isinstance(statement, TextClause):
             return _Rows(self._run(statement.text, parameters or {}))
         plan, binds = (None, ()) if parameters else _planned(statement)
+        if plan is not None and self._known is not None and plan.table == self._remembered:
+            return _KnownRows(self._known.find(*plan.filled(binds, self._known.numbers)))
         if plan is not None:
             return _Rows(self._run(*plan.filled(binds)), plan.processors)
         if self._core is None:
@@ -127,6 +208,8 @@ class ThinConnection:
 
     def finish(self, *, commit: bool) -> None:
         """End the transaction."""
+        if self._known is not None:
+            self._known.finish(commit=commit)
         if self._core is not None:
             (self._core.commit if commit else self._core.rollback)()
         (self.database.commit if commit else self.database.rollback)()
@@ -167,10 +250,27 @@ class _Plan:
                 for column in statement.selected_columns
             )
             self.processors = tuple((i, p) for i, p in enumerate(found) if p is not None)
+        self.table = self._whole_rows_of(statement)
+        self._from = self.sql[self.sql.index("\nFROM ") :] if self.table else ""
 
-    def filled(self, binds: Any) -> tuple[str, dict[str, Any]]:
-        """Return SQL and parameters for a statement with these values."""
-        sql, parameters = self.sql, dict(self.constants)
+    def _whole_rows_of(self, statement: Any) -> str:
+        """Return the table of which the statement selects some rows as they are, if it does."""
+        if not statement.is_select or self.processors or statement._distinct:
+            return ""
+        tables = statement.get_final_froms()
+        if len(tables) != 1 or list(statement.selected_columns) != list(tables[0].c):
+            return ""
+        return str(tables[0].name)
+
+    def filled(self, binds: Any, columns: str = "") -> tuple[str, dict[str, Any]]:
+        """Return SQL and parameters for a statement with these values.
+
+        Args:
+            binds: The values.
+            columns: ``SELECT`` and what to ask for, in place of the statement's whole rows.
+        """
+        sql = columns + self._from if columns else self.sql
+        parameters = dict(self.constants)
         for name, place, processor in self.values:
             value = binds[place].effective_value
             parameters[name] = value if processor is None else processor(value)

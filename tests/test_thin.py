@@ -354,6 +354,81 @@ def test_errors_have_sqlalchemys_names(statement):
         drive(connection.execute(text("SELECT * FROM nowhere")))
 
 
+# --- rows kept at hand ---
+
+PLAIN = Table(
+    "plain",
+    MetaData(),
+    Column("id", Text, primary_key=True),
+    Column("body", Text),
+    Column("weight", Float),
+)
+WHOLE = [
+    select(PLAIN),
+    select(PLAIN).where(PLAIN.c.weight > 2.0).order_by(PLAIN.c.weight.desc(), PLAIN.c.id),
+    select(PLAIN).where(PLAIN.c.id == "b"),
+    select(PLAIN).where(PLAIN.c.id.in_(["a", "d"])).limit(1),
+    select(PLAIN.c.id, PLAIN.c.weight),
+    select(PLAIN).distinct(),
+]
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("read"), st.integers(0, len(WHOLE) - 1)),
+        st.tuples(st.just("read"), st.integers(0, len(WHOLE) - 1)),
+        st.tuples(st.just("insert"), st.sampled_from("abcdef")),
+        st.tuples(st.just("update"), st.sampled_from("abcdef")),
+        st.tuples(st.just("update by text"), st.sampled_from("abcdef")),
+        st.tuples(st.just("update elsewhere"), st.sampled_from("abcdef")),
+        st.tuples(st.just("delete"), st.sampled_from("abcdef")),
+        st.tuples(st.just("commit"), st.just("")),
+        st.tuples(st.just("roll back"), st.just("")),
+    ),
+    max_size=40,
+)
+
+
+def take(connection, step, number):
+    """Take one step and return what it shows."""
+    kind, what = step
+    new = number / 2
+    if kind == "read":
+        return [dict(row) for row in drive(connection.execute(WHOLE[what])).mappings()]
+    if kind in ("commit", "roll back"):
+        return connection.finish(commit=kind == "commit")
+    if kind == "update elsewhere":  # not by elfmem, but on the same connection
+        query = "UPDATE plain SET weight = ? WHERE id <= ?"
+        return connection.database.execute(query, (new, what)).rowcount
+    statement, parameters = {
+        "insert": (sqlite.insert(PLAIN).values(id=what, weight=new).on_conflict_do_nothing(), None),
+        "update": (update(PLAIN).where(PLAIN.c.id == what).values(weight=new), None),
+        "update by text": (text("UPDATE plain SET body = :n WHERE id = :i"), {"n": new, "i": what}),
+        "delete": (delete(PLAIN).where(PLAIN.c.id == what), None),
+    }[kind]
+    return drive(connection.execute(statement, parameters)).rowcount
+
+
+@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@given(steps=STEPS)
+def test_rows_kept_at_hand_are_those_in_the_database(steps):
+    sides = []
+    for remember in ("plain", ""):
+        database = sqlite3.connect(":memory:")
+        database.execute("CREATE TABLE plain (id TEXT PRIMARY KEY, body TEXT, weight FLOAT)")
+        sides.append(ThinConnection(database, remember=remember))
+    for number, step in enumerate([*steps, ("read", 0), ("read", 1)]):
+        shown = [take(side, step, number) for side in sides]
+        assert shown[0] == shown[1], (number, step)
+
+
+def test_rows_kept_at_hand_leave_the_database_as_it_is():
+    database = sqlite3.connect(":memory:")
+    database.execute("CREATE TABLE plain (id TEXT PRIMARY KEY, body TEXT, weight FLOAT)")
+    ThinConnection(database, remember="plain")
+    assert database.execute("SELECT name FROM sqlite_master WHERE type != 'index'").fetchall() == [
+        ("plain",)
+    ]
+
+
 # --- ThinEngine ---
 
 

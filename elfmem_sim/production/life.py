@@ -134,7 +134,7 @@ class Life:
         # elfmem limits the LLM's time by asyncio; nothing else ever waits.
         self._runner = Runner()
         self.database = new_database(file)
-        self._connection = ThinConnection(self.database)
+        self._connection = ThinConnection(self.database, remember="" if file else "blocks")
         engine: Any = ThinEngine(self._connection)
         if file:
             from elfmem.db.engine import create_engine
