@@ -107,6 +107,26 @@ def _counted(claims: list[dict[str, Any]]) -> str:
     return f"of {len(words)} claims {counts}"
 
 
+def horizon() -> str:
+    """Architecture M against the baseline, past the published year."""
+    table = pd.read_csv(ROOT / "results" / "horizon" / "differences.csv", keep_default_na=False)
+    rows = table[(table["arm"] == "architecture_m") & (table["estimand"] == "quality_ratio")]
+    sentences = []
+    for name in ("stable", "slow_drift"):
+        effects = rows[rows["scenario"] == f"adr-0003/{name}"].set_index("variant")
+        one, five, ten = (
+            f"{row['mean']:+.1f} pp ({row['low']:+.1f} to {row['high']:+.1f})"
+            for row in (
+                effects.loc[label] for label in ("", "horizon_days=1825", "horizon_days=3650")
+            )
+        )
+        sentences.append(
+            f"{name}, Architecture M minus baseline: {one} after one year, {five} after five, "
+            f"{ten} after ten (95 % intervals, n = {effects['n'].min()})."
+        )
+    return "\n".join(f"- {sentence}" for sentence in sentences) + "\n"
+
+
 def tuning() -> str:
     """What the tuning's page would change, above its table of settings."""
     page = (ROOT / "results" / "tuning" / "report.md").read_text(encoding="utf-8")
@@ -116,7 +136,13 @@ def tuning() -> str:
 
 def rewritten(text: str) -> str:
     """The README's text with every quoting part made anew."""
-    parts = {"findings": findings(), "verdicts": verdicts(), "audit": audit(), "tuning": tuning()}
+    parts = {
+        "findings": findings(),
+        "verdicts": verdicts(),
+        "audit": audit(),
+        "tuning": tuning(),
+        "horizon": horizon(),
+    }
     for name, content in parts.items():
         part = re.compile(f"<!-- {name}: begin -->\n.*?<!-- {name}: end -->", re.S)
         if not part.search(text):
