@@ -201,7 +201,8 @@ def run_command(
         list[str] | None,
         typer.Option(
             "--arm",
-            help="Arm; may be repeated, the first is the control (default: baseline, review).",
+            help="Arm, or an elfmem .yaml with a review block; may be repeated, the first is the "
+            "control (default: baseline, review).",
         ),
     ] = None,
     tier: Tier = "model",
@@ -355,7 +356,7 @@ def tune_command(
 @app.command("replay")
 def replay_command(
     scenario: Annotated[str, typer.Argument(help="Shipped scenario or .toml file.")],
-    arm: Annotated[str, typer.Option("--arm", help="Arm.")] = "baseline",
+    arm: Annotated[str, typer.Option("--arm", help="Arm, or an elfmem .yaml.")] = "baseline",
     seed: Annotated[int, typer.Option("--seed", help="Seed.")] = 0,
     tier: Tier = "model",
     days: Annotated[

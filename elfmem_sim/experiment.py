@@ -74,7 +74,7 @@ def run(
 
     Args:
         scenarios: Names of shipped scenarios or paths of TOML files.
-        arms: Names of arms; the first is the control.
+        arms: Names of arms, or elfmem configurations (``.yaml``); the first is the control.
         seeds: Seeds per cell, from 0 upwards; by default 100, on the production tier 8.
         precision: Go on until the half-width of every quality ratio's paired difference (of every
             mean, if there is one arm) is at most this many pp.
@@ -133,7 +133,7 @@ def _cells(
 ) -> list[Cell]:
     cells = []
     builds = [get_arm(arm) for arm in arms]
-    if len(set(arms)) != len(arms):
+    if len({arm.name for arm in builds}) != len(arms):
         raise UserError(", ".join(arms), "different arms", "Name each arm once.", "--arm")
     worlds = [load_scenario(name) for name in scenarios]
     for scenario in worlds:

@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+from elfmem.config import ElfmemConfig
 from pydantic import ValidationError
 
 from elfmem_sim.arms import ARMS, get_arm
 from elfmem_sim.errors import UserError
 from elfmem_sim.fields import SNAPSHOT_FIELDS
+from elfmem_sim.review import review_config
 from elfmem_sim.scenario import load_scenario, override
 from elfmem_sim.simulate import simulate
 
@@ -137,3 +139,38 @@ def test_no_ego_parameter_reaches_the_quality_of_models_c_and_d(name, settings):
     usual, changed = (simulate(scenario, arm, 0).snapshots for arm in (ARMS[name], other))
     assert np.array_equal(usual[:, quality], changed[:, quality])
     assert not np.array_equal(usual, changed)
+
+
+# --- arms from elfmem's own configuration ---
+
+
+def written(folder, text, name="mine.yaml"):
+    (folder / name).write_text(text, encoding="utf-8")
+    return str(folder / name)
+
+
+def test_a_configuration_is_the_review_arm_with_its_settings(tmp_path):
+    arm = get_arm(written(tmp_path, "review:\n  drift_threshold: 0.2\n  top_n: 80\n"))
+    assert arm.review.config == {"drift_threshold": 0.2, "top_n": 80}
+    assert arm.review.model_copy(update={"config": {}}) == ARMS["review"].review
+    assert arm.name == "mine"
+
+
+def test_a_configurations_settings_are_those_that_elfmem_reads(tmp_path):
+    path = written(tmp_path, "review: {cooldown_hours: 24, min_block_evidence: 0.5}\n")
+    read = ElfmemConfig.from_yaml(path).review
+    assert review_config(get_arm(path).review) == read
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "llm:\n  model: x\n", "review: 3\n", "review:\n  top_n: many\n", "a: [", "- review\n"],
+)
+def test_a_configuration_without_numbers_for_the_review_is_refused(tmp_path, text):
+    with pytest.raises(UserError, match="`review:` block of numbers"):
+        get_arm(written(tmp_path, text))
+
+
+def test_a_configuration_that_is_not_there_is_refused():
+    with pytest.raises(UserError, match=r"nowhere\.yaml"):
+        get_arm("nowhere.yaml")
