@@ -154,6 +154,7 @@ def test_third_party_packages_stay_where_they_belong(module):
         "scipy": {"stats", "figures", "tuning"},
         "sqlalchemy": {"thin", "review", "production"},
         "typer": {"cli"},
+        "yaml": {"arms"},
     }
     for package in top(imports(module)) & set(homes):
         assert part_of(module) in homes[package], package
@@ -161,7 +162,7 @@ def test_third_party_packages_stay_where_they_belong(module):
 
 def test_whatever_is_imported_is_declared():
     declared = {"numpy", "scipy", "pandas", "numba", "joblib", "matplotlib", "pydantic", "typer"}
-    declared |= {"rich", "elfmem", "sqlalchemy", "rank_bm25", "optuna"}
+    declared |= {"rich", "elfmem", "sqlalchemy", "rank_bm25", "optuna", "yaml"}
     used = set().union(*(top(imports(module)) for module in SOURCES))
     assert used - set(sys.stdlib_module_names) - {"elfmem_sim"} <= declared
 
