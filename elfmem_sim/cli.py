@@ -6,14 +6,11 @@ import os
 import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from elfmem_sim.errors import InvariantError, UserError
-
-if TYPE_CHECKING:
-    from elfmem_sim.verdict import Verdict
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -101,6 +98,7 @@ def verify_command(
     record: Annotated[
         str, typer.Argument(help="Decision record: adr-0001 to adr-0004, or all to audit them all.")
     ],
+    tier: Tier = "model",
     seeds: Seeds = None,
     precision: Precision = None,
     strict: Annotated[
@@ -115,8 +113,10 @@ def verify_command(
     """Run a decision record's protocol and judge its claims; or audit all records.
 
     The audit runs on until every effect's half-width is 0.3 pp (0.5 pp where that takes more than
-    20,000 seeds), unless --seeds or --precision says otherwise.
+    20,000 seeds), unless --seeds or --precision says otherwise. On the production tier: try what
+    adr-0004 promises of elfmem itself, by every surface.
     """
+    _check_tier(tier, days=None, explain=False)
     sizes: dict[str, Any] = {
         "seeds": seeds,
         "precision": _precision(precision),
@@ -125,12 +125,17 @@ def verify_command(
         "workers": _workers(workers),
         "quiet": quiet,
     }
-    verdicts = _audit(sizes, as_json) if record == "all" else _verify(record, sizes, as_json)
+    if tier == "production":
+        words = _verify_product(record, out, overwrite=overwrite, quiet=quiet, as_json=as_json)
+    elif record == "all":
+        words = _audit(sizes, as_json)
+    else:
+        words = _verify(record, sizes, as_json)
     if strict:
-        raise typer.Exit(_strict_code([verdict.verdict for verdict in verdicts]))
+        raise typer.Exit(_strict_code(words))
 
 
-def _verify(record: str, sizes: dict[str, Any], as_json: bool) -> "list[Verdict]":
+def _verify(record: str, sizes: dict[str, Any], as_json: bool) -> list[str]:
     from elfmem_sim import report
     from elfmem_sim.verification import verify
 
@@ -161,10 +166,10 @@ def _verify(record: str, sizes: dict[str, Any], as_json: bool) -> "list[Verdict]
         for note in outcome.notes:
             print(note)
         print(f"Results: {outcome.folder}")
-    return outcome.verdicts
+    return [verdict.verdict for verdict in outcome.verdicts]
 
 
-def _audit(sizes: dict[str, Any], as_json: bool) -> "list[Verdict]":
+def _audit(sizes: dict[str, Any], as_json: bool) -> list[str]:
     from elfmem_sim import report
     from elfmem_sim.audit import audit
 
@@ -183,13 +188,34 @@ def _audit(sizes: dict[str, Any], as_json: bool) -> "list[Verdict]":
         for note in outcome.notes:
             print(note)
         print(f"Results: {outcome.folder}")
-    return [verdict for group in outcome.verdicts.values() for verdict in group]
+    return [verdict.verdict for group in outcome.verdicts.values() for verdict in group]
+
+
+def _verify_product(
+    record: str, out: Path | None, *, overwrite: bool, quiet: bool, as_json: bool
+) -> list[str]:
+    from elfmem_sim import report
+    from elfmem_sim.consequences.trial import table, verify_consequences
+
+    outcome = verify_consequences(record, out=out, overwrite=overwrite, quiet=quiet)
+    if as_json:
+        _print_json(
+            {
+                "checks": [found.plain() for found in outcome.found],
+                "notes": outcome.notes,
+                "folder": str(outcome.folder),
+            }
+        )
+    elif not quiet:
+        report.print_table("ADR 0004's consequences on the product", *table(outcome.found))
+        print(f"Results: {outcome.folder}")
+    return [found.verdict for found in outcome.found]
 
 
 def _strict_code(words: Collection[str]) -> int:
     from elfmem_sim.verdict import CONTRADICTING
 
-    if CONTRADICTING & set(words):
+    if "BROKEN" in words or CONTRADICTING & set(words):
         return EXIT_CONTRADICTED
     return EXIT_INCONCLUSIVE if "INCONCLUSIVE" in words else 0
 

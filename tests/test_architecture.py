@@ -25,7 +25,7 @@ LAYERS = [
     {"verdict", "evaluations"},
     {"figures", "report", "progress"},
     {"protocol", "tuning"},
-    {"verification", "experiment", "tune"},
+    {"verification", "experiment", "tune", "consequences"},
     {"audit"},
     {"cli"},
     {"__main__"},
@@ -125,7 +125,7 @@ def test_the_runner_never_reaches_analysis(part):
 
 @pytest.mark.parametrize("module", MODULES)
 def test_only_the_bridges_import_elfmem(module):
-    allowed = part_of(module) in ("review", "production")
+    allowed = part_of(module) in ("review", "production", "consequences")
     assert allowed or "elfmem" not in top(imports(module))
 
 
@@ -145,6 +145,7 @@ def test_the_kernel_needs_numba_numpy_and_nothing_that_reads_or_writes(module):
 @pytest.mark.parametrize("module", MODULES)
 def test_third_party_packages_stay_where_they_belong(module):
     homes = {
+        "fastmcp": {"consequences"},
         "joblib": {"study", "screen"},
         "matplotlib": {"figures", "tuning"},
         "numba": {"kernel"},
@@ -162,7 +163,7 @@ def test_third_party_packages_stay_where_they_belong(module):
 
 def test_whatever_is_imported_is_declared():
     declared = {"numpy", "scipy", "pandas", "numba", "joblib", "matplotlib", "pydantic", "typer"}
-    declared |= {"rich", "elfmem", "sqlalchemy", "rank_bm25", "optuna", "yaml"}
+    declared |= {"rich", "elfmem", "sqlalchemy", "rank_bm25", "optuna", "yaml", "fastmcp"}
     used = set().union(*(top(imports(module)) for module in SOURCES))
     assert used - set(sys.stdlib_module_names) - {"elfmem_sim"} <= declared
 
