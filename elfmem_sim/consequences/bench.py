@@ -1,6 +1,7 @@
 """What the checks have in common: elfmem behind a seam, a state to try it on, and the verdict."""
 
 import asyncio
+import copy
 import inspect
 import logging
 import os
@@ -9,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, closing
 from dataclasses import asdict, dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -171,9 +173,16 @@ class Bench:
         self.elfmem = require_elfmem()
         self.system = self.product.system or MemorySystem
         self.reference: Any = None
-        self._copies = 0
+        self._numbers = count(1)
         self._state = folder / "state.db"
         asyncio.run(self._live())
+
+    def on(self, product: Product) -> "Bench":
+        """Return a bench with the same state and another product."""
+        other = copy.copy(self)
+        other.product = product
+        other.system = product.system or self.system
+        return other
 
     def judge(self, entry: Entry) -> Consequence:
         """Try one consequence."""
@@ -203,13 +212,12 @@ class Bench:
 
     def state(self) -> Path:
         """Return a fresh copy of the state's database file, in a folder of its own."""
-        self._copies += 1
-        folder = self.folder / f"{self._copies:03d}"
+        folder = self.folder / f"{next(self._numbers):03d}"
         folder.mkdir()
-        copy = folder / "agent.db"
-        with closing(sqlite3.connect(self._state)) as old, closing(sqlite3.connect(copy)) as new:
+        target = folder / "agent.db"
+        with closing(sqlite3.connect(self._state)) as old, closing(sqlite3.connect(target)) as new:
             old.backup(new)
-        return copy
+        return target
 
     @asynccontextmanager
     async def session(

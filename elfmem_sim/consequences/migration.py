@@ -38,7 +38,7 @@ LATER = (
     ("contradictions", "kind"),
     ("contradictions", "cue_similarity"),
 )
-"""Columns that came after version 4, the layout of elfmem 0.17.0. Version 5 brought the audit table."""
+"""Columns that came after version 4, elfmem 0.17.0's; version 5 brought the audit table."""
 
 _TIMES, _EVERY, _HOURS = 26, 14, 56.0  # a year of fortnights, at 4 active hours a day
 
