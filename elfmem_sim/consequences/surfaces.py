@@ -118,8 +118,9 @@ class Visitor:
         )
         os.close(theirs)
         try:
-            said = _converse(ours, replies)
-            process.wait(_PATIENCE)
+            said, over = _converse(ours, replies)
+            if over:
+                process.wait(_PATIENCE)
         finally:
             process.kill()
             process.wait()
@@ -127,8 +128,12 @@ class Visitor:
         return said
 
 
-def _converse(terminal: int, replies: Sequence[str]) -> str:
-    """Answer each prompt with the next reply, until the other side hangs up."""
+def _converse(terminal: int, replies: Sequence[str]) -> tuple[str, bool]:
+    """Answer each prompt with the next reply, until the other side hangs up.
+
+    Returns:
+        What was said, and whether the other side hung up; not if it asks for more than we reply.
+    """
     import select
 
     said, heard, waiting = "", 0, list(replies)
@@ -136,15 +141,17 @@ def _converse(terminal: int, replies: Sequence[str]) -> str:
         try:
             data = os.read(terminal, 65536)
         except OSError:  # how Linux says that the other side hung up
-            break
+            return said, True
         if not data:
-            break
+            return said, True
         said += data.decode(errors="replace")
         place = said.find("[q]uit", heard)
-        if place >= 0 and waiting:
+        if place >= 0:
+            if not waiting:
+                break
             heard = place + 1
             os.write(terminal, waiting.pop(0).encode() + b"\n")
-    return said
+    return said, False
 
 
 def without_mcp(trial: Trial) -> bool:
