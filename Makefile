@@ -32,10 +32,17 @@ results: $(VENV)/ready
 	$(BIN)/elfmem-sim verify all --out results/audit --overwrite
 	$(BIN)/elfmem-sim run $(PUBLISHED) $(FIXED) --seeds 100 --sweep horizon_days=1825,3650 \
 		--out results/horizon --overwrite
+	$(BIN)/elfmem-sim run adr-0001/baseline --arm v016_additive --arm v017_exploration \
+		--arm v017_full --seeds 100 --sweep horizon_days=1825,3650 \
+		--out results/horizon-scoring --overwrite
 	$(BIN)/elfmem-sim run $(PUBLISHED) --arm architecture_m --arm model_c --arm model_d --seeds 200 \
 		--sweep ego.alpha=0.02,0.1 --sweep ego.gain=0.5,2 --sweep ego.loss=0.1,1 \
 		--sweep ego.decay_per_day=0.02,0.1 --out results/ego --overwrite
 	$(BIN)/elfmem-sim tune --budget full --out results/tuning --overwrite
+	$(BIN)/elfmem-sim run adr-0004/regime_change --tier production --arm review \
+		--arm results/tuning/conservative.yaml --arm results/tuning/balanced.yaml \
+		--arm results/tuning/responsive.yaml --seeds 3 \
+		--out results/tuning-production --overwrite
 
 $(VENV)/ready: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "elfmem-sim needs Python 3.11 or newer; none was found." >&2; exit 2; }

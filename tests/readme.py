@@ -107,24 +107,31 @@ def _counted(claims: list[dict[str, Any]]) -> str:
     return f"of {len(words)} claims {counts}"
 
 
+PAST = (
+    ("horizon", "adr-0003/stable", "architecture_m", "Architecture M minus baseline"),
+    ("horizon", "adr-0003/slow_drift", "architecture_m", "Architecture M minus baseline"),
+    ("horizon-scoring", "adr-0001/baseline", "v017_exploration", "exploration bonus"),
+    ("horizon-scoring", "adr-0001/baseline", "v017_full", "power-law decay and exploration bonus"),
+)
+
+
 def horizon() -> str:
-    """Architecture M against the baseline, past the published year."""
-    table = pd.read_csv(ROOT / "results" / "horizon" / "differences.csv", keep_default_na=False)
-    rows = table[(table["arm"] == "architecture_m") & (table["estimand"] == "quality_ratio")]
-    sentences = []
-    for name in ("stable", "slow_drift"):
-        effects = rows[rows["scenario"] == f"adr-0003/{name}"].set_index("variant")
-        one, five, ten = (
-            f"{row['mean']:+.1f} pp ({row['low']:+.1f} to {row['high']:+.1f})"
-            for row in (
-                effects.loc[label] for label in ("", "horizon_days=1825", "horizon_days=3650")
-            )
-        )
-        sentences.append(
-            f"{name}, Architecture M minus baseline: {one} after one year, {five} after five, "
-            f"{ten} after ten (95 % intervals, n = {effects['n'].min()})."
-        )
-    return "\n".join(f"- {sentence}" for sentence in sentences) + "\n"
+    """Paired differences in quality after one, five and ten years."""
+    lines = []
+    for folder, scenario, arm, name in PAST:
+        table = pd.read_csv(ROOT / "results" / folder / "differences.csv", keep_default_na=False)
+        rows = table[
+            (table["scenario"] == scenario)
+            & (table["arm"] == arm)
+            & (table["estimand"] == "quality_ratio")
+        ].set_index("variant")
+        effects = [
+            f"{rows['mean'][label]:+.1f} ({rows['low'][label]:+.1f} to {rows['high'][label]:+.1f})"
+            for label in ("", "horizon_days=1825", "horizon_days=3650")
+        ]
+        lines.append([scenario, name, *effects, str(rows["n"].min())])
+    header = ["scenario", "effect (pp, 95 % interval)", "1 year", "5 years", "10 years", "n"]
+    return markdown_table(header, lines)
 
 
 def tuning() -> str:
