@@ -18,10 +18,10 @@ from elfmem.api import MemorySystem
 from elfmem.operations.review import fetch_recent_reinforced_embeddings
 
 from elfmem_sim import cli
-from elfmem_sim.arms import ARMS
+from elfmem_sim.arms import ARMS, get_arm
 from elfmem_sim.errors import UserError
 from elfmem_sim.fields import PRODUCTION_FIELDS, SNAPSHOT_FIELDS
-from elfmem_sim.production import Life, live, vitals, world_of
+from elfmem_sim.production import Life, check_production, live, vitals, world_of
 from elfmem_sim.production.system import digest_of, move_back, new_database, principles
 from elfmem_sim.production.world import probes_of
 from elfmem_sim.review import review_config
@@ -544,7 +544,7 @@ def test_a_new_database_is_a_copy_of_its_own():
 @pytest.mark.parametrize(
     ("world", "arm", "keywords", "message"),
     [
-        (WORLD, "model_d", {}, "--arm: got 'model_d'; expected one of baseline, review"),
+        (WORLD, "model_d", {}, "--arm: got 'model_d'; expected baseline, review or an"),
         (changed(identity__dimension=64), "baseline", {}, "production.dimension: got 64"),
         (
             changed(constitution__size=9, production__principles="true"),
@@ -652,3 +652,8 @@ def test_wrong_options_are_explained_in_one_line(call, arguments, message):
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_an_elfmem_configuration_is_an_arm_of_this_tier(tmp_path):
+    (tmp_path / "mine.yaml").write_text("review:\n  drift_threshold: 0.1\n", encoding="utf-8")
+    check_production(WORLD, get_arm(str(tmp_path / "mine.yaml")))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from elfmem_sim.arms.baseline import BASELINE
 from elfmem_sim.errors import UserError
 from elfmem_sim.fields import PRODUCTION_FIELDS
 from elfmem_sim.production import vitals
@@ -42,9 +43,6 @@ from elfmem_sim.topics import Vector, encode_query, encode_topics
 if TYPE_CHECKING:
     from elfmem.types import FrameResult
 
-ARMS = ("baseline", "review")
-"""Arms of this tier: other mechanisms exist in the model only, not in elfmem."""
-
 MOST_LOST = 0.02
 """Share of blocks lost to consolidation above which not retrieval is simulated but that."""
 
@@ -57,10 +55,13 @@ def check_production(scenario: Scenario, arm: Arm) -> None:
     """
     require_elfmem()
     settings = scenario.production
-    if arm.name not in ARMS:
+    plain = arm.model_copy(
+        update={"name": BASELINE.name, "description": BASELINE.description, "review": None}
+    )
+    if plain != BASELINE:
         raise UserError(
             arm.name,
-            f"one of {', '.join(ARMS)}, as elfmem itself has no other mechanism",
+            "baseline, review or an elfmem configuration, as elfmem has no other mechanism",
             "Choose one of them, or run the model tier.",
             "--arm",
         )
