@@ -595,7 +595,7 @@ def test_the_command_that_an_error_names_rebuilds_the_folder(tmp_path, monkeypat
 # Studies that are stopped in the middle.
 
 
-ARGUMENTS = ["run", "world.toml", "--seeds", "60", "--out", "out", "--workers", "1"]
+ARGUMENTS = ["run", "world.toml", "--seeds", "300", "--out", "out", "--workers", "1"]
 COMMAND = [sys.executable, "-c", "from elfmem_sim.cli import main; main()", *ARGUMENTS]
 
 
@@ -622,11 +622,11 @@ def test_a_killed_study_goes_on_and_leaves_the_bytes_of_an_uninterrupted_one(tmp
     write_world(tmp_path, YEAR)
     stop_in_the_middle(tmp_path, signal.SIGKILL)
     kept = lines_in(tmp_path / "out" / PARTIAL)
-    assert 0 < kept < 120
+    assert 0 < kept < 600
     again = subprocess.run(COMMAND, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert again.returncode == 0, again.stderr
     monkeypatch.chdir(tmp_path)
-    experiment.run(["world.toml"], seeds=60, out=Path("whole"), quiet=True)
+    experiment.run(["world.toml"], seeds=300, out=Path("whole"), quiet=True)
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
@@ -638,7 +638,7 @@ def test_an_interrupted_study_says_how_to_go_on_and_keeps_what_is_finished(
     code, errors = stop_in_the_middle(tmp_path, signal.SIGINT)
     assert code == 130
     assert errors.splitlines() == [
-        "runs: 0 of 120 runs",
+        "runs: 0 of 600 runs",
         "elfmem-sim: Interrupted. Run the same command again to go on.",
     ]
     kept = lines_in(tmp_path / "out" / PARTIAL)
@@ -648,7 +648,7 @@ def test_an_interrupted_study_says_how_to_go_on_and_keeps_what_is_finished(
     with pytest.raises(SystemExit) as stop:
         cli.main()
     assert not stop.value.code
-    assert capsys.readouterr().err.startswith(f"runs: {kept} of 120 runs\n")
+    assert capsys.readouterr().err.startswith(f"runs: {kept} of 600 runs\n")
     assert Results(tmp_path / "out").finished
 
 
