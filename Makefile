@@ -38,6 +38,7 @@ results: $(VENV)/ready
 	$(BIN)/elfmem-sim run $(PUBLISHED) --arm architecture_m --arm model_c --arm model_d --seeds 200 \
 		--sweep ego.alpha=0.02,0.1 --sweep ego.gain=0.5,2 --sweep ego.loss=0.1,1 \
 		--sweep ego.decay_per_day=0.02,0.1 --out results/ego --overwrite
+	$(BIN)/elfmem-sim verify adr-0004 --tier production --out results/consequences/0.20.0 --overwrite
 	$(BIN)/elfmem-sim tune --budget full --out results/tuning --overwrite
 	$(BIN)/elfmem-sim run adr-0004/regime_change --tier production --arm review \
 		--arm results/tuning/conservative.yaml --arm results/tuning/balanced.yaml \
