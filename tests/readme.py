@@ -138,7 +138,26 @@ def tuning() -> str:
     """What the tuning's page would change, above its table of settings."""
     page = (ROOT / "results" / "tuning" / "report.md").read_text(encoding="utf-8")
     answer = page.split("## What we would change\n")[1].split("\n| ")[0]
-    return answer.strip() + "\n"
+    return f"{answer.strip()}\n\n{_on_the_product()}\n"
+
+
+def _on_the_product() -> str:
+    """The recommendations against the defaults, on elfmem itself."""
+    folder = ROOT / "results" / "tuning-production"
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    table = pd.read_csv(folder / "differences.csv", keep_default_na=False)
+    parts = []
+    for arm in dict.fromkeys(table["arm"]):
+        rows = table[table["arm"] == arm].set_index("estimand")
+        quality, read = rows.loc["quality_ratio"], rows.loc["amendments_per_year"]
+        parts.append(
+            f"{arm} {quality['mean']:+.1f} pp ({quality['low']:+.1f} to {quality['high']:+.1f}) with "
+            f"{read['mean']:+.0f} amendments a year"
+        )
+    return (
+        f"On elfmem {manifest['versions']['elfmem']} itself (production tier, regime change, "
+        f"n = {table['n'].min()}), against the defaults: {'; '.join(parts)}."
+    )
 
 
 def rewritten(text: str) -> str:

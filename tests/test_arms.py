@@ -1,8 +1,10 @@
 """The arms are what ADR 0003 and 0004 say they are."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from elfmem.config import ElfmemConfig
+from elfmem.config import ElfmemConfig, ReviewConfig
 from pydantic import ValidationError
 
 from elfmem_sim.arms import ARMS, get_arm
@@ -174,3 +176,11 @@ def test_a_configuration_without_numbers_for_the_review_is_refused(tmp_path, tex
 def test_a_configuration_that_is_not_there_is_refused():
     with pytest.raises(UserError, match=r"nowhere\.yaml"):
         get_arm("nowhere.yaml")
+
+
+@pytest.mark.parametrize("name", ["conservative", "balanced", "responsive"])
+def test_a_committed_recommendation_is_ready_for_elfmem(name):
+    path = str(Path(__file__).resolve().parents[1] / "results" / "tuning" / f"{name}.yaml")
+    settings = ElfmemConfig.from_yaml(path).review
+    assert settings == review_config(get_arm(path).review)
+    assert settings != ReviewConfig()
