@@ -151,8 +151,8 @@ def _on_the_product() -> str:
         rows = table[table["arm"] == arm].set_index("estimand")
         quality, read = rows.loc["quality_ratio"], rows.loc["amendments_per_year"]
         parts.append(
-            f"{arm} {quality['mean']:+.1f} pp ({quality['low']:+.1f} to {quality['high']:+.1f}) with "
-            f"{read['mean']:+.0f} amendments a year"
+            f"{arm} {quality['mean']:+.1f} pp ({quality['low']:+.1f} to {quality['high']:+.1f}) "
+            f"with {read['mean']:+.0f} amendments a year"
         )
     return (
         f"On elfmem {manifest['versions']['elfmem']} itself (production tier, regime change, "
