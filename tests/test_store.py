@@ -596,7 +596,12 @@ def test_the_command_that_an_error_names_rebuilds_the_folder(tmp_path, monkeypat
 
 
 ARGUMENTS = ["run", "world.toml", "--seeds", "300", "--out", "out", "--workers", "1"]
-COMMAND = [sys.executable, "-c", "from elfmem_sim.cli import main; main()", *ARGUMENTS]
+# A test run in the background passes on that SIGINT is to be ignored.
+START = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "from elfmem_sim.cli import main; main()"
+)
+COMMAND = [sys.executable, "-c", START, *ARGUMENTS]
 
 
 def lines_in(log: Path) -> int:
