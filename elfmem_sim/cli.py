@@ -126,6 +126,14 @@ def verify_command(
         "quiet": quiet,
     }
     if tier == "production":
+        for option, value in (("--seeds", seeds), ("--precision", precision)):
+            if value is not None:
+                raise UserError(
+                    value,
+                    f"no {option} on the production tier, which tries each promise once",
+                    f"Drop {option} or --tier production.",
+                    option,
+                )
         words = _verify_product(record, out, overwrite=overwrite, quiet=quiet, as_json=as_json)
     elif record == "all":
         words = _audit(sizes, as_json)

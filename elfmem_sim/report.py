@@ -254,12 +254,13 @@ def _change(v: Verdict) -> str:
     """Say how an effect is another one than published; nothing if only its size differs."""
     nothing = v.low <= 0.0 <= v.high
     if v.verdict in ("ABOVE", "BELOW"):
-        claimed = v.published or 1.0  # a range without a single figure is of gains
+        # A range without a single figure is of gains.
+        claimed = _NONE if v.published is None else v.published
         if nothing:
             return "No effect is left"
-        if (claimed < 0.0) != (v.estimate < 0.0):
-            return "The effect has the other sign"
-        return "There is an effect" if abs(claimed) < _NONE else ""
+        if abs(claimed) < _NONE:
+            return "There is an effect"
+        return "The effect has the other sign" if (claimed < 0.0) != (v.estimate < 0.0) else ""
     gone = nothing and v.published is not None and not v.low <= v.published <= v.high
     return "No effect is left" if v.verdict == "INCONCLUSIVE" and gone else ""
 

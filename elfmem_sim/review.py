@@ -17,7 +17,7 @@ theirs is written once.
 import hashlib
 import logging
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache, lru_cache
@@ -372,8 +372,9 @@ class Bridge:
         explained = self._explain_review(result, step) if self._explain else {}
         accepted = 0
         for proposal in result.proposals:
-            self._check_cooldown(int(proposal.block_id), day)
-            if self._accepts(int(proposal.block_id), proposal.drift_score, day):
+            block = int(proposal.block_id)
+            self._check_cooldown(block, day)
+            if accepts(self._review, self._identity, day, block, proposal.drift_score):
                 self._accept(proposal, day)
                 accepted += 1
         record = ReviewRecord(
@@ -406,15 +407,6 @@ class Bridge:
             )
         )
 
-    def _accepts(self, block: int, drift_score: float, day: int) -> bool:
-        review = self._review
-        if drift_score <= review.accept_above_drift:
-            return False
-        if review.accept_probability in (0.0, 1.0):
-            return review.accept_probability == 1.0
-        rng = generator("acceptance", *self._identity, day, block)
-        return bool(rng.random() < review.accept_probability)
-
     def _accept(self, proposal: Any, day: int) -> None:
         block = int(proposal.block_id)
         before = self._agent.topic[block].copy()
@@ -446,11 +438,9 @@ class Bridge:
             align_after=self._alignment(self._agent.topic[block], day),
         )
         self.amendments.append(amendment)
-        review = self._review
-        if review.revert_probability > 0.0:
-            rng = generator("reversion", *self._identity, day, block)
-            if rng.random() < review.revert_probability:
-                self._due.setdefault(day + review.revert_after_days, []).append(amendment)
+        if regrets(self._review, self._identity, day, block):
+            due = day + self._review.revert_after_days
+            self._due.setdefault(due, []).append(amendment)
 
     def next_reversion(self) -> int | None:
         """Return the day of the next reversion that is due, or None."""
@@ -583,6 +573,34 @@ class Bridge:
         raise InvariantError(
             promise, scenario=str(scenario), arm=str(arm), seed=int(seed), day=day, detail=detail
         )
+
+
+def accepts(
+    review: Review, identity: Sequence[str | int], day: int, block: int, drift_score: float
+) -> bool:
+    """Return whether the owner accepts a proposal; the same in both tiers.
+
+    Args:
+        review: The arm's settings.
+        identity: Scenario, arm and seed.
+        day: Day of the review.
+        block: Row of the constitutional block.
+        drift_score: elfmem's drift score of the proposal.
+    """
+    if drift_score <= review.accept_above_drift:
+        return False
+    return _happens(review.accept_probability, "acceptance", *identity, day, block)
+
+
+def regrets(review: Review, identity: Sequence[str | int], day: int, block: int) -> bool:
+    """Return whether the owner will revert an amendment; see :func:`accepts`."""
+    return _happens(review.revert_probability, "reversion", *identity, day, block)
+
+
+def _happens(probability: float, purpose: str, *identity: str | int) -> bool:
+    if probability in (0.0, 1.0):  # no stream need be made to know
+        return probability == 1.0
+    return bool(generator(purpose, *identity).random() < probability)
 
 
 def _stamps(now: datetime, days_ago: Iterable[int], template: str) -> dict[int, str]:

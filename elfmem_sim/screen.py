@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elfmem_sim.scenario import Arm, Scenario
+from elfmem_sim.study import in_order
 
 Task = tuple[Scenario, tuple[Arm, ...], int]
 """A scenario, arms that differ in ``review.config`` alone, and a seed."""
@@ -58,16 +59,10 @@ def quiet_life(
 def quiet_lives(
     tasks: Sequence[Task], workers: int
 ) -> Iterator[tuple[int, NDArray[np.float64], list[int]]]:
-    """Find quiet lives in parallel; yields each task's number and result as it is finished."""
-    if workers == 1 or len(tasks) <= 1:
-        yield from (_numbered(i, task) for i, task in enumerate(tasks))
-        return
-    from joblib import Parallel, delayed
-
-    yield _numbered(0, tasks[0])  # compiles the kernel, once
-    parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)
-    yield from parallel(delayed(_numbered)(i, task) for i, task in enumerate(tasks[1:], start=1))
+    """Find quiet lives in parallel; yields each task's number and result, in order."""
+    for number, (snapshots, quiet) in enumerate(in_order(_quiet_life, tasks, workers)):
+        yield number, snapshots, quiet
 
 
-def _numbered(number: int, task: Task) -> tuple[int, NDArray[np.float64], list[int]]:
-    return (number, *quiet_life(*task))
+def _quiet_life(task: Task) -> tuple[NDArray[np.float64], list[int]]:
+    return quiet_life(*task)

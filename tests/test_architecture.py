@@ -20,8 +20,8 @@ LAYERS = [
     {"review"},
     {"simulate"},
     {"production"},
-    {"study", "screen"},
-    {"store", "worlds", "objective"},
+    {"study"},
+    {"store", "screen", "worlds", "objective"},
     {"verdict", "evaluations"},
     {"figures", "report", "progress"},
     {"protocol", "tuning"},
@@ -146,7 +146,7 @@ def test_the_kernel_needs_numba_numpy_and_nothing_that_reads_or_writes(module):
 def test_third_party_packages_stay_where_they_belong(module):
     homes = {
         "fastmcp": {"consequences"},
-        "joblib": {"study", "screen"},
+        "joblib": {"study"},
         "matplotlib": {"figures", "tuning"},
         "numba": {"kernel"},
         "optuna": {"tuning"},

@@ -154,6 +154,14 @@ WRONG = {
     "a setting without a key": ([*RUN, "--set", " =3"], "--set: got ' =3'"),
     "an unknown key": ([*RUN, "--set", "workload.learns=3"], "--set: workload.learns: got 3"),
     "a refused value": ([*RUN, "--set", "horizon_days=0"], "--set: horizon_days: got 0"),
+    "seeds for the product": (
+        ["verify", "adr-0004", "--tier", "production", "--seeds", "5"],
+        "--seeds: got 5",
+    ),
+    "a precision for the product": (
+        ["verify", "adr-0004", "--tier", "production", "--precision", "1pp"],
+        "--precision: got '1pp'",
+    ),
     "a sweep without =": ([*RUN, "--sweep", "horizon_days"], "--sweep: got 'horizon_days'"),
     "a sweep of an unknown key": ([*RUN, "--sweep", "workload.learns=3,4"], "workload.learns"),
     "a sweep with a refused value": (

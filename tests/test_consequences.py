@@ -7,7 +7,6 @@ import sqlite3
 import sys
 from contextlib import closing
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -37,8 +36,6 @@ API = [name for name, entry in CHECKS.items() if entry.surface == "api"]
 BROKEN = {"surface.window", *(["defaults.work"] if RELEASE >= (0, 20) else [])}
 """What elfmem itself does not keep; each has its finding."""
 
-needs_mcp = pytest.mark.skipif(find_spec("fastmcp") is None, reason="needs fastmcp")
-
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory):
@@ -59,7 +56,6 @@ def test_a_consequence_has_its_verdict_on_elfmem(bench, name):
     assert found.occasions > 0
 
 
-@needs_mcp
 @pytest.mark.parametrize(
     "name",
     ["surface.mcp_memory", "surface.mcp_stdio", "mcp.decisions", "surface.window"],
@@ -277,7 +273,6 @@ if __name__ == "__main__":
 """
 
 
-@needs_mcp
 @pytest.mark.parametrize("name", ["surface.mcp_memory", "surface.mcp_stdio", "mcp.decisions"])
 def test_a_wrong_server_is_found_out(bench, tmp_path, name):
     (tmp_path / "wrong.py").write_text(SERVER)
@@ -286,7 +281,6 @@ def test_a_wrong_server_is_found_out(bench, tmp_path, name):
     assert judged(bench.on(wrong), name).verdict == "BROKEN"
 
 
-@needs_mcp
 def test_a_server_that_knows_the_time_keeps_the_window(bench, tmp_path):
     (tmp_path / "right.py").write_text(SERVER)
     said = '{"proposals": [], "insufficient_history": true}'

@@ -479,8 +479,9 @@ def test_a_number_without_a_unit_is_measured_without_one():
     assert bare.endswith("It is measured 11.526 (10.811 to 12.244; n = 20,000).")
 
 
-def test_an_effect_where_none_was_published_is_said_to_be_there():
-    found = verdict(verdict="BELOW", estimate=-3.5, low=-3.6, high=-3.4, published=-0.1)
+@pytest.mark.parametrize("published", [-0.1, 0.0, 0.1])
+def test_an_effect_where_none_was_published_is_said_to_be_there(published):
+    found = verdict(verdict="BELOW", estimate=-3.5, low=-3.6, high=-3.4, published=published)
     assert conclusion(found).startswith("**Changes.** It gains. There is an effect: measured -3.50")
 
 

@@ -6,10 +6,9 @@ from typing import Any
 from elfmem_sim.errors import InvariantError
 from elfmem_sim.production.vitals import alignment
 from elfmem_sim.production.world import World
-from elfmem_sim.review import Amendment, ReviewRecord
+from elfmem_sim.review import Amendment, ReviewRecord, accepts, regrets
 from elfmem_sim.scenario import Review
 from elfmem_sim.standins import TopicAnalyst
-from elfmem_sim.streams import generator
 from elfmem_sim.topics import Vector
 
 _ALL = 1_000_000  # amendments to list; elfmem shows 100 by default
@@ -79,7 +78,7 @@ class Owner:
         accepted = [
             (block, proposal)
             for block, proposal in zip(blocks, result.proposals, strict=True)
-            if self._accepts(block, proposal.drift_score, day)
+            if accepts(self._review, self._identity, day, block, proposal.drift_score)
         ]
         for block, proposal in accepted:
             await self._accept(system, block, proposal, day)
@@ -94,12 +93,6 @@ class Owner:
                 accepted=len(accepted),
             )
         )
-
-    def _accepts(self, block: int, drift_score: float, day: int) -> bool:
-        if drift_score <= self._review.accept_above_drift:
-            return False
-        rng = generator("acceptance", *self._identity, day, block)
-        return bool(rng.random() < self._review.accept_probability)
 
     async def _accept(self, system: Any, block: int, proposal: Any, day: int) -> None:
         result = await system.accept_amendment(
@@ -119,8 +112,7 @@ class Owner:
             align_after=alignment(self._read(result.post_content), self_topic),
         )
         self.amendments.append(amendment)
-        rng = generator("reversion", *self._identity, day, block)
-        if rng.random() < self._review.revert_probability:
+        if regrets(self._review, self._identity, day, block):
             self._due.setdefault(day + self._review.revert_after_days, []).append(amendment)
 
     async def _check_list(self, system: Any, day: int) -> None:

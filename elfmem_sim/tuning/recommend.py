@@ -19,7 +19,8 @@ MARGIN = 0.5
 
 TOLERANCE = {"pp": 0.25, "%": 1.0, "a year": 1.0}
 """By how much, in the objective's unit, a simpler setting may be worse: half of ``MARGIN`` in
-quality, one percent of similarity, one amendment or call a year."""
+quality, one percent of similarity, one amendment or call a year. The last two were raised from a
+quarter after a first quick study and before any full one."""
 
 _NEVER_MORE = ("harm_adversarial", "harm_poor_proposer", "retention")
 

@@ -128,7 +128,9 @@ def _change_nothing(f: Findings) -> str:
     one = len(spoiled) == 1
     return (
         f"{text} A larger gain is shown for the {names} recommendation{'' if one else 's'}, but "
-        f"{costs} could not be shown to grow by less than {MARGIN:g} pp on {f.fresh} seeds."
+        f"{costs} could not be shown to grow by less than {MARGIN:g} pp on {f.fresh} seeds. Harm "
+        "is the mean over seeds of what is lost, a gain counting as 0: it can grow where the mean "
+        "improves, and the table by condition says whether it does."
     )
 
 
